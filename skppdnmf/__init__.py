@@ -1,0 +1,1 @@
+"""Privacy-preserving distributed nonnegative matrix factorisation."""
