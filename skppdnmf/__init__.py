@@ -1,1 +1,18 @@
 """Privacy-preserving distributed nonnegative matrix factorisation."""
+
+from ._estimator import PrivateDistributedNMF
+from ._partition import stack_parts
+from ._version import __version__
+from .datasets import load_cbcl, make_paper_synthetic
+from .exceptions import CostWarning, InsecureKeyWarning, PrivacyWarning
+
+__all__ = [
+    "CostWarning",
+    "InsecureKeyWarning",
+    "PrivacyWarning",
+    "PrivateDistributedNMF",
+    "__version__",
+    "load_cbcl",
+    "make_paper_synthetic",
+    "stack_parts",
+]

@@ -1,0 +1,220 @@
+"""The two ADMM steps of block coordinate descent, as pure functions on arrays.
+
+Shapes: K components, F features, n samples of one agent. Equation numbers are those
+of arXiv 2403.18326, transposed to scikit-learn's orientation.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Array = NDArray[np.floating]
+
+
+class LeftState(NamedTuple):
+    """One agent's left-factor variables, each of shape (K, F)."""
+
+    H: Array
+    U: Array
+    P: Array
+    Q: Array
+    S: Array
+
+
+class RightState(NamedTuple):
+    """One agent's right-factor variables, each of shape (n, K)."""
+
+    W: Array
+    V: Array
+    R: Array
+
+
+def invert(A: Array, shift: float) -> Array:
+    """Return ``(A + shift I)^-1`` for a positive semidefinite A of shape (K, K)."""
+    return np.linalg.inv(A + shift * np.eye(len(A)))
+
+
+def left_step(
+    state: LeftState,
+    inverse: Array,
+    B: Array,
+    penalty: float,
+    proximal: float,
+) -> LeftState:
+    """One ADMM iteration on the left factor, up to the exchange.
+
+    ``H = max(U + P, 0)``  (8),
+    ``U = (A + (mu + rho) I)^-1 (B + mu (H - P) + rho U + Q + S)``  (9),
+    ``P = P - (H - U)``  (10).
+
+    The minimiser of the augmented Lagrangian (7) has ``rho U + 2Q - Q'`` where the
+    paper prints ``rho (U + 2Q - Q')``; with ``Q = Q' + S`` this is ``rho U + Q + S``.
+
+    Parameters
+    ----------
+    state : LeftState
+        The variables before the iteration.
+    inverse : ndarray of shape (K, K)
+        ``(A + (mu + rho) I)^-1``.
+    B : ndarray of shape (K, F)
+        ``W^T X``.
+    penalty : float
+        The agent's mu.
+    proximal : float
+        The agent's weight rho on its last U.
+
+    Returns
+    -------
+    LeftState
+        With new H, U and P.
+    """
+    H, U, P, Q, S = state
+    H = np.maximum(U + P, 0.0)
+    right = penalty * (H - P)
+    right += B
+    right += proximal * U
+    right += Q
+    right += S
+    U = inverse @ right
+    return LeftState(H, U, P - H + U, Q, S)
+
+
+def published_left_step(
+    state: LeftState,
+    inverse: Array,
+    B: Array,
+    penalty: float,
+    rho: float,
+) -> LeftState:
+    """One ADMM iteration on the left factor as the paper prints it.
+
+    As `left_step`, with (9) in its printed form, ``rho (U + 2Q - Q')``. Kept to
+    reproduce the paper; the agents do not reach consensus.
+
+    Parameters
+    ----------
+    state, inverse, B, penalty
+        As in `left_step`.
+    rho : float
+        The agent's sum of consensus penalties.
+
+    Returns
+    -------
+    LeftState
+        With new H, U and P.
+    """
+    H, U, P, Q, S = state
+    H = np.maximum(U + P, 0.0)
+    U = inverse @ (B + penalty * (H - P) + rho * (U + Q + S))
+    return LeftState(H, U, P - H + U, Q, S)
+
+
+def add_consensus(state: LeftState, S: Array) -> LeftState:
+    """Accumulate the consensus multiplier, ``Q = Q + S``  (11)."""
+    return state._replace(Q=state.Q + S, S=S)
+
+
+def project_left(state: LeftState) -> Array:
+    """Return the agent's copy of the left factor, ``max(U + P, 0)``  (8)."""
+    return np.maximum(state.U + state.P, 0.0)
+
+
+def rescale_multiplier(multiplier: Array, old: float, new: float) -> Array:
+    """Keep penalty times scaled multiplier unchanged when the penalty changes."""
+    return multiplier if old == new or new == 0 else multiplier * (old / new)
+
+
+def right_factor(
+    state: RightState,
+    A: Array,
+    B: Array,
+    penalty: float,
+    max_iter: int,
+    tol: float,
+) -> RightState:
+    """Solve one agent's right factor by ADMM, warm started.
+
+    ``W = max(V + R, 0)``  (12),
+    ``V = (B + eta (W - R)) (A + eta I)^-1``  (13),
+    ``R = R - (W - V)``  (14).
+
+    Parameters
+    ----------
+    state : RightState
+        Where to start.
+    A : ndarray of shape (K, K)
+        ``H H^T``.
+    B : ndarray of shape (n, K)
+        ``X H^T``.
+    penalty : float
+        The agent's eta, positive.
+    max_iter : int
+        Most iterations.
+    tol : float
+        Stop when both the step of V and its distance from W are at most this
+        fraction of the norm of V.
+
+    Returns
+    -------
+    RightState
+        W is nonnegative.
+    """
+    W, V, R = state
+    inverse = invert(A, penalty).astype(B.dtype, copy=False)
+    scaled = penalty * inverse
+    constant = B @ inverse
+    for _ in range(max_iter):
+        W = np.maximum(V + R, 0.0)
+        previous = V
+        V = (W - R) @ scaled
+        V += constant
+        gap = V - W
+        R = R + gap
+        limit = tol * tol * _square(V)
+        if _square(gap) <= limit and _square(V - previous) <= limit:
+            break
+    return RightState(np.maximum(V + R, 0.0), V, R)
+
+
+def extrapolate(W: Array, previous: Array, weight: float) -> Array:
+    """Move the right factor on along its last step, kept nonnegative."""
+    return np.maximum(W + weight * (W - previous), 0.0) if weight else W
+
+
+def gram(W: Array) -> NDArray[np.float64]:
+    """Return ``A = W^T W`` in double precision, shape (K, K)."""
+    W = W.astype(np.float64, copy=False)
+    return W.T @ W
+
+
+def left_products(W: Array, X: NDArray | sparse.sparray) -> NDArray[np.float64]:
+    """Return ``B = W^T X`` in double precision, shape (K, F)."""
+    if sparse.issparse(X):
+        return np.ascontiguousarray((X.T @ W).T).astype(np.float64, copy=False)
+    return (W.T @ X).astype(np.float64, copy=False)
+
+
+def right_products(X: NDArray | sparse.sparray, H: Array) -> Array:
+    """Return ``B = X H^T`` in the precision of X, shape (n, K)."""
+    return X @ np.ascontiguousarray(H.T).astype(X.dtype, copy=False)
+
+
+def squared_residual(X: NDArray | sparse.sparray, W: Array, H: Array) -> float:
+    """Return ``||X - W H||^2`` without forming W H where X is sparse."""
+    if sparse.issparse(X):
+        H = H.astype(np.float64, copy=False)
+        inner = float(np.vdot(left_products(W, X), H))
+        total = _square(X.data.astype(np.float64)) - 2 * inner
+        return max(0.0, total + float(np.vdot(gram(W) @ H, H)))
+    residual = X - W @ H.astype(W.dtype, copy=False)
+    return float(np.einsum("ij,ij->", residual, residual, dtype=np.float64))
+
+
+def _square(array: Array) -> float:
+    """Squared Frobenius norm."""
+    flat = array.ravel()
+    return float(flat @ flat)

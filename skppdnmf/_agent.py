@@ -1,0 +1,559 @@
+"""One agent: what it holds, what it sends and how it takes an answer.
+
+An agent does no I/O. `Agent.advance` takes the messages that have arrived and
+returns those to send; whoever carries them (one process, a cluster, a network) need
+not know what they mean. An agent goes on as soon as it has all it needs of its
+neighbours, so messages may arrive in any order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _admm as admm
+from ._averaging import (
+    MEAN_MASK_PRODUCT,
+    N_MAX,
+    N_VALUES,
+    VALUE_BITS,
+    AveragingPlan,
+    PrivateAverage,
+)
+from ._stopping import StopCount
+from .exchange import (
+    KEY,
+    REQUEST,
+    SCALE,
+    WIDEN,
+    Cipher,
+    DifferenceExchange,
+    Message,
+    public_payload,
+    read_public,
+)
+
+# The left factor's penalty under mu = 1, as a fraction of the data's scale, and the
+# proximal weight, as a fraction of the largest sum of consensus penalties. The
+# figures come from benchmarks/bench_penalties.py.
+LEFT_PENALTY = 0.3
+PROXIMAL_WEIGHT = 0.4
+# An agent without data borrows this fraction of the network's scale.
+_LEAST_SCALE = 1e-3
+# Extrapolation of the right factor between iterations: full below this
+# disagreement with the neighbours, none above three times as much.
+_EXTRAPOLATION = 0.5
+_EXTRAPOLATION_HALF_LIFE = 30
+_EXTRAPOLATION_DISAGREEMENT = 0.01
+_RIGHT_MAX_ITER = 200
+_RIGHT_TOL = 1e-4
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    """What all agents have agreed upon; everything here is public.
+
+    Parameters
+    ----------
+    n_agents, diameter : int
+        Size of the graph.
+    connectivity : float
+        ``sqrt(l_2 l_N)`` of the graph's Laplacian eigenvalues.
+    averaging : AveragingPlan
+        How the scale is averaged.
+    leader : int
+        Number of the agent whose estimate of the scale becomes everybody's.
+    mu, eta, g_max, penalty_scaling, update, masking, n_max, key_size, max_iter, \
+max_admm_iter, tol
+        As for `PrivateDistributedNMF`.
+    """
+
+    n_agents: int
+    diameter: int
+    connectivity: float
+    averaging: AveragingPlan
+    leader: int
+    mu: float
+    eta: float
+    g_max: float
+    penalty_scaling: str
+    update: str
+    masking: str
+    n_max: float | None
+    key_size: int
+    max_iter: int
+    max_admm_iter: int
+    tol: float
+
+
+class Report(NamedTuple):
+    """An agent's account of a finished BCD iteration, for its own operator.
+
+    Parameters
+    ----------
+    iteration, n_exchanges : int
+        Iterations and exchanges of the left factor so far.
+    H : ndarray of shape (K, F)
+        Its copy of the left factor.
+    squared_error : float
+        ``||X - W H||^2``.
+    gram, gradient : ndarray of shape (K, K) and (K, F)
+        ``W^T W`` and ``W^T (X - W H)``: the error of any other left factor follows.
+    stopped : bool
+        Whether the agent met the tolerance.
+    """
+
+    iteration: int
+    n_exchanges: int
+    H: NDArray[np.float64]
+    squared_error: float
+    gram: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+    stopped: bool
+
+
+class Agent:
+    """One party of the federation.
+
+    Parameters
+    ----------
+    number : int
+        Its node in the graph.
+    name : str
+        How errors call it.
+    X : ndarray or sparse matrix of shape (n_i, F)
+        Its samples; none for a relay.
+    start : ndarray of shape (K, F)
+        The common start of the left factor.
+    neighbours : sequence of int
+        Node numbers of its neighbours.
+    neighbour_degrees : sequence of int
+        Their numbers of neighbours.
+    settings : AgentSettings
+        Common to all agents.
+    cipher : Cipher
+        The agent's own.
+    rng : numpy.random.Generator
+        Source of its masks and dithers.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        name: str,
+        X: Any,
+        start: NDArray[np.float64],
+        neighbours: Iterable[int],
+        neighbour_degrees: Iterable[int],
+        settings: AgentSettings,
+        cipher: Cipher,
+        rng: np.random.Generator,
+    ) -> None:
+        self.number = number
+        self.name = name
+        self.X = X
+        self.settings = settings
+        self.cipher = cipher
+        self.neighbours = [int(j) for j in neighbours]
+        self._place = {j: k for k, j in enumerate(self.neighbours)}
+        degree = len(self.neighbours)
+        most = np.maximum(degree, np.array(list(neighbour_degrees), dtype=float))
+        self._weights = 1.0 / (1.0 + most)
+        self._publics: list[Any] = [None] * degree
+        self._keys_missing = degree
+        self._inbox: list[tuple[int, Message]] = []
+
+        n_components, n_features = start.shape
+        zero = np.zeros_like(start)
+        self.left = admm.LeftState(start, start, zero, zero, zero)
+        empty = np.zeros((X.shape[0], n_components), dtype=X.dtype)
+        self.right = admm.RightState(empty, empty, empty)
+        self._last_W = empty
+        self._mu = self._eta = self._scale = 0.0
+        self.iteration = 0
+        self.n_exchanges = 0
+        self.reports: list[Report] = []
+        self.finished = False
+        self.phase = "keys"
+
+        shared: dict[str, Any] = {
+            "n_max": settings.n_max,
+            "masking": settings.masking,
+            "key_size": settings.key_size,
+            "rng": rng,
+            "name": name,
+        }
+        self._average_exchange = DifferenceExchange(
+            cipher,
+            degree,
+            n_values=N_VALUES,
+            value_bits=VALUE_BITS,
+            **{**shared, "n_max": settings.n_max and N_MAX},
+        )
+        bound = float(np.abs(start).max()) * (settings.n_max or 1.0)
+        bits = max(1, math.ceil(math.log2(bound + 1.0))) + 2 if bound > 0 else 1
+        self._left_exchange = DifferenceExchange(
+            cipher,
+            degree,
+            n_values=n_components * n_features,
+            value_bits=min(bits, 4096),
+            **shared,
+        )
+        self._exchange = self._average_exchange
+        self._left_count = StopCount(settings.diameter, degree)
+        self._fit_count = StopCount(settings.diameter, degree)
+        self._left_stopped = self._fit_stopped = False
+        self._tolerance_met = 0
+
+    # Messages ------------------------------------------------------------------
+
+    def start(self) -> list[tuple[int, Message]]:
+        """Solve the right factor for the common start and send the public key.
+
+        Returns
+        -------
+        list of (int, Message)
+            Receivers and messages.
+        """
+        self._solve_right()
+        size = float(np.trace(admm.gram(self.right.W))) / len(self.left.H)
+        if not math.isfinite(size):
+            raise OverflowError(
+                f"{self.name}: the squared right factor is not finite; rescale X"
+            )
+        self._size = size
+        self._average = PrivateAverage(size, self._weights, self.settings.averaging)
+        payload = public_payload(self.cipher)
+        if payload is None:
+            self._keys_missing = 0
+            return []
+        message = Message(KEY, 0, payload=payload)
+        return [(j, message) for j in self.neighbours]
+
+    def advance(
+        self, arrived: list[tuple[int, Message]]
+    ) -> list[tuple[int, Message]]:
+        """Take messages and go on as far as they allow.
+
+        At most one BCD iteration is finished in a call; its report is then the last
+        of `reports`, for the agent's operator to take.
+
+        Parameters
+        ----------
+        arrived : list of (int, Message)
+            Senders and messages, in any order.
+
+        Returns
+        -------
+        list of (int, Message)
+            Receivers and messages.
+
+        Raises
+        ------
+        OverflowError
+            If the left factor outgrows the plaintext of the key.
+        CorruptedMessageError, WrongKeyError
+            If a message is not what a neighbour must have sent.
+        """
+        self._inbox += arrived
+        outbox: list[tuple[int, Message]] = []
+        if self.phase == "keys":
+            self._take_keys()
+            if self.phase == "keys":
+                return outbox
+            self._begin_averaging(outbox)
+        iteration = self.iteration
+        self._take(outbox)
+        while (
+            not self.finished
+            and self.iteration == iteration
+            and self.phase in ("average", "left")
+            and self._exchange.complete
+            and self._heard == len(self.neighbours)
+        ):
+            if self.phase == "average":
+                self._end_averaging_round(outbox)
+            else:
+                self._end_left_round(outbox)
+            self._take(outbox)
+        return outbox
+
+    def _take_keys(self) -> None:
+        """Collect the neighbours' public keys."""
+        later = []
+        for sender, message in self._inbox:
+            if message.kind == KEY:
+                self._publics[self._place[sender]] = read_public(message.payload)
+                self._keys_missing -= 1
+            else:
+                later.append((sender, message))
+        self._inbox = later
+        if not self._keys_missing:
+            self.phase = "average"
+
+    def _take(self, outbox: list[tuple[int, Message]]) -> None:
+        """Use the messages of the present round, keep those of later ones."""
+        later = []
+        for sender, message in self._inbox:
+            if message.kind == SCALE:
+                self._take_scale(message, outbox)
+            elif (
+                self.phase not in ("average", "left")
+                or message.round != self._exchange.round
+            ):
+                later.append((sender, message))
+            elif message.kind == REQUEST:
+                self._take_request(sender, message, outbox)
+            else:
+                again = self._exchange.accept(self._place[sender], message)
+                if again is not None:
+                    outbox.append((sender, again))
+        if self._inbox and len(later) < len(self._inbox):
+            self._inbox = later
+            self._take(outbox)  # a scale may have opened the round of earlier ones
+
+    def _take_request(
+        self, sender: int, message: Message, outbox: list[tuple[int, Message]]
+    ) -> None:
+        """Answer a neighbour and note how far it has stopped."""
+        k = self._place[sender]
+        if message.payload is not None:
+            reply = self._exchange.answer(k, self._publics[k], message)
+            outbox.append((sender, reply))
+            if reply.kind == WIDEN:
+                return  # the request will come again
+        self._heard += 1
+        self._left_count.hear(k, message.left_count)
+        self._fit_count.hear(k, message.fit_count)
+
+    def _begin_round(
+        self,
+        values: NDArray[np.float64],
+        active: list[bool],
+        outbox: list[tuple[int, Message]],
+    ) -> None:
+        """Send the requests of a round."""
+        self._heard = 0
+        counts = (self._left_count.value, self._fit_count.value)
+        requests = self._exchange.begin(values, active, counts)
+        outbox += zip(self.neighbours, requests, strict=True)
+
+    # The scale of the data -----------------------------------------------------
+
+    def _begin_averaging(self, outbox: list[tuple[int, Message]]) -> None:
+        """Start the private average, or go on without one."""
+        if self.settings.penalty_scaling == "absolute":
+            self._begin_left(1.0, outbox)
+        elif not self.neighbours:
+            self._begin_left(self._size or 1.0, outbox)
+        else:
+            self._begin_round(
+                self._average.values, [True] * len(self.neighbours), outbox
+            )
+
+    def _end_averaging_round(self, outbox: list[tuple[int, Message]]) -> None:
+        """Take a round of differences; let the leader announce the result."""
+        self._average.update(self._exchange.differences())
+        if not self._average.done:
+            self._begin_round(
+                self._average.values, [True] * len(self.neighbours), outbox
+            )
+        elif self.number == self.settings.leader:
+            self._announce(self._average.estimate() or 1.0, outbox)
+        else:
+            self.phase = "scale"
+
+    def _take_scale(self, message: Message, outbox: list[tuple[int, Message]]) -> None:
+        """Adopt the announced scale and pass it on, once."""
+        if self.phase == "scale":
+            self._announce(message.scale, outbox)
+
+    def _announce(self, scale: float, outbox: list[tuple[int, Message]]) -> None:
+        """Tell the neighbours the scale and begin with the left factor."""
+        message = Message(SCALE, self._average.n_rounds, scale=scale)
+        outbox += [(j, message) for j in self.neighbours]
+        self._begin_left(scale, outbox)
+
+    def _begin_left(self, scale: float, outbox: list[tuple[int, Message]]) -> None:
+        """Fix the penalties of the consensus and start the first BCD iteration."""
+        settings = self.settings
+        self._scale = scale
+        gamma_square = settings.g_max**2
+        if settings.penalty_scaling == "data" and self.neighbours:
+            gamma_square *= 2.0 * scale / settings.connectivity
+        self._gamma_square = gamma_square
+        largest = len(self.neighbours) * gamma_square
+        published = settings.update == "published"
+        self._rho = largest * (MEAN_MASK_PRODUCT if published else PROXIMAL_WEIGHT)
+        # The printed multiplier update lacks the factor 1/2.
+        self._step = gamma_square * (1.0 if published else 0.5)
+        self._left_exchange.round = self._average.n_rounds - 1
+        self._exchange = self._left_exchange
+        self.phase = "left"
+        self._begin_iteration(outbox)
+
+    # The left factor -----------------------------------------------------------
+
+    def _begin_iteration(self, outbox: list[tuple[int, Message]]) -> None:
+        """Form the left factor's normal equations and take the first step."""
+        weight = self._extrapolation_weight()
+        W = admm.extrapolate(self.right.W, self._last_W, weight)
+        if weight or not self.iteration:
+            gram, self._B = admm.gram(W), admm.left_products(W, self.X)
+        else:
+            gram, self._B = self._gram, self._products
+        self._last_W = self.right.W
+        mu = self.settings.mu
+        if self.settings.penalty_scaling == "data":
+            size = float(np.trace(gram)) / len(gram)
+            mu *= LEFT_PENALTY * max(size, _LEAST_SCALE * self._scale)
+        self.left = self.left._replace(
+            P=admm.rescale_multiplier(self.left.P, self._mu, mu)
+            if self.iteration
+            else self.left.P
+        )
+        self._mu = mu
+        self._inverse = admm.invert(gram, mu + self._rho)
+        self._iteration_start = self.left.U
+        self._inner = 0
+        self._left_stopped = self._fit_stopped
+        self._left_count.reset()
+        self._begin_left_round(outbox)
+
+    def _extrapolation_weight(self) -> float:
+        """Weight of the last step of W, less the more the neighbours disagree."""
+        if self.settings.update == "published" or self.iteration < 2:
+            return 0.0
+        if self._disagreement > 3 * _EXTRAPOLATION_DISAGREEMENT:
+            return 0.0
+        fade = _EXTRAPOLATION_HALF_LIFE / (_EXTRAPOLATION_HALF_LIFE + self.iteration)
+        calm = _EXTRAPOLATION_DISAGREEMENT / max(self._disagreement, 1e-300)
+        return _EXTRAPOLATION * fade * min(1.0, calm)
+
+    def _begin_left_round(self, outbox: list[tuple[int, Message]]) -> None:
+        """Take a step of the left factor, unless stopped, and send it."""
+        if not self._left_stopped:
+            step = (
+                admm.published_left_step
+                if self.settings.update == "published"
+                else admm.left_step
+            )
+            before = self.left.U
+            self.left = step(self.left, self._inverse, self._B, self._mu, self._rho)
+            self._step_change = before
+        active = [
+            not (left or fit)
+            for left, fit in zip(
+                self._left_count.both_stopped(),
+                self._fit_count.both_stopped(),
+                strict=True,
+            )
+        ]
+        self.n_exchanges += any(active)
+        self._begin_round(self.left.U.ravel(), active, outbox)
+
+    def _end_left_round(self, outbox: list[tuple[int, Message]]) -> None:
+        """Accumulate the multiplier; stop, or take the next step."""
+        differences = self._exchange.differences().sum(axis=0)
+        S = self._step * differences.reshape(self.left.U.shape)
+        self.left = admm.add_consensus(self.left, S)
+        self._inner += 1
+        if not self._left_stopped:
+            self._left_stopped = self._left_converged()
+        self._left_count.update(self._left_stopped)
+        self._fit_count.update(self._fit_stopped)
+        settings = self.settings
+        if self._inner < settings.max_admm_iter and not self._left_count.all_stopped:
+            self._begin_left_round(outbox)
+        else:
+            self._end_iteration()
+            if not self.finished:
+                self._begin_iteration(outbox)
+
+    def _left_converged(self) -> bool:
+        """Whether U stands still, agrees with H and with the neighbours' U."""
+        tol = self.settings.tol
+        if tol == 0:
+            return False
+        U = self.left.U
+        limit = tol * np.linalg.norm(U)
+        return bool(
+            np.linalg.norm(U - self._step_change) <= limit
+            and np.linalg.norm(U - self.left.H) <= limit
+            and self._disagree() <= tol
+        )
+
+    def _disagree(self) -> float:
+        """Distance to the neighbours' mean U relative to one's own."""
+        if not self.neighbours:
+            return 0.0
+        expected = self._step * MEAN_MASK_PRODUCT * len(self.neighbours)
+        norm = expected * float(np.linalg.norm(self.left.U))
+        return float(np.linalg.norm(self.left.S)) / norm if norm else 0.0
+
+    # The right factor and the end of an iteration ------------------------------
+
+    def _solve_right(self) -> None:
+        """Solve the agent's right factor for its copy of the left factor."""
+        H = admm.project_left(self.left)
+        gram = H @ H.T
+        eta = self.settings.eta
+        if self.settings.penalty_scaling == "data":
+            eta *= float(np.trace(gram)) / len(gram)
+        if not self.X.shape[0] or not eta:
+            return
+        R = admm.rescale_multiplier(self.right.R, self._eta or eta, eta)
+        self.right = admm.right_factor(
+            self.right._replace(R=R),
+            gram,
+            admm.right_products(self.X, H),
+            eta,
+            _RIGHT_MAX_ITER,
+            _RIGHT_TOL,
+        )
+        self._eta = eta
+
+    def _end_iteration(self) -> None:
+        """Solve the right factor, report, and see whether the fit is over."""
+        settings = self.settings
+        self._disagreement = self._disagree()
+        if not self._fit_stopped:
+            self._solve_right()
+        self.iteration += 1
+        H = admm.project_left(self.left)
+        W = self.right.W
+        self._gram, self._products = admm.gram(W), admm.left_products(W, self.X)
+        if not self._fit_stopped:
+            self._fit_stopped = self._fit_converged()
+        self.reports.append(
+            Report(
+                self.iteration,
+                self.n_exchanges,
+                H,
+                admm.squared_residual(self.X, W, H),
+                self._gram,
+                self._products - self._gram @ H,
+                self._fit_stopped,
+            )
+        )
+        self.finished = (
+            self.iteration >= settings.max_iter or self._fit_count.all_stopped
+        )
+
+    def _fit_converged(self) -> bool:
+        """Whether two iterations in a row changed little and the neighbours agree.
+
+        No agent stops before news from every other can have reached it.
+        """
+        tol = self.settings.tol
+        U = self.left.U
+        still = np.linalg.norm(U - self._iteration_start) <= tol * np.linalg.norm(U)
+        met = tol > 0 and still and self._disagreement <= tol
+        self._tolerance_met = self._tolerance_met + 1 if met else 0
+        n_rounds = self.iteration * self.settings.max_admm_iter
+        return self._tolerance_met >= 2 and n_rounds >= self.settings.diameter

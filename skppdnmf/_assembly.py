@@ -1,0 +1,187 @@
+"""Makes the agents of one process from data, a graph and parameters."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ._agent import Agent, AgentSettings
+from ._averaging import plan_averaging
+from ._network import Network
+from .exchange import (
+    Cipher,
+    PaillierCipher,
+    PlainCipher,
+    SimulatedCipher,
+    generate_keypair,
+)
+
+
+class Seeds(NamedTuple):
+    """Independent seeds for what may be reproducible.
+
+    Parameters
+    ----------
+    graph, start : int
+        Of the random graph and of the common start; both are public.
+    masks : list of int
+        Of the agents' masks and dithers, in runs of one process.
+    """
+
+    graph: int
+    start: int
+    masks: list[int]
+
+
+def draw_seeds(random_state: np.random.RandomState) -> Seeds:
+    """Draw all seeds at once, so that none depends on which others are used."""
+    graph, start, *masks = random_state.randint(0, 2**31 - 1, size=6).tolist()
+    return Seeds(graph, start, masks)
+
+
+def common_start(
+    init: Any, n_components: int, n_features: int, seed: int, penalty_scaling: str
+) -> NDArray[np.float64]:
+    """Return the start of the left factor that all agents share.
+
+    Parameters
+    ----------
+    init : {"random", "ones"} or ndarray of shape (K, F)
+        Kind of start, or the start itself.
+    n_components, n_features : int
+        K and F.
+    seed : int
+        Public seed of the random start, independent of the data.
+    penalty_scaling : {"data", "absolute"}
+        Under "data" a given start is scaled by a power of two to entries around 1,
+        the range that the fixed-point numbers are made for; the right factor takes
+        up the scale.
+
+    Returns
+    -------
+    ndarray of shape (K, F)
+        Nonnegative, not all zero.
+    """
+    if isinstance(init, str):
+        if init == "ones":
+            return np.ones((n_components, n_features))
+        rng = np.random.RandomState(seed)
+        return np.abs(rng.standard_normal((n_components, n_features)))
+    start = np.array(init, dtype=np.float64)
+    if penalty_scaling == "data":
+        start = np.ldexp(start, -round(math.log2(start[start > 0].mean())))
+    return start
+
+
+def canonical_order(parts: list[Any]) -> NDArray[np.intp]:
+    """Order the agents by what they hold, so that their numbering has no effect.
+
+    The masks' seeds and the order of sums follow this order. Sums are compared to
+    six digits relative to the whole: the order is the same for scaled, sparse and
+    single precision data.
+
+    Parameters
+    ----------
+    parts : list of ndarray or sparse matrix of shape (n_i, F)
+        The agents' samples.
+
+    Returns
+    -------
+    ndarray of int
+        Position k holds the agent that comes k-th.
+    """
+    columns = [np.asarray(part.sum(axis=0), dtype=float).ravel() for part in parts]
+    whole = sum(float(column.sum()) for column in columns) or 1.0
+    ramp = np.linspace(0.0, 1.0, len(columns[0]))
+    keys = [
+        (part.shape[0], f"{column.sum() / whole:.5e}", f"{column @ ramp / whole:.5e}")
+        for part, column in zip(parts, columns, strict=True)
+    ]
+    return np.array(sorted(range(len(parts)), key=lambda k: keys[k]), dtype=np.intp)
+
+
+def make_settings(network: Network, **parameters: Any) -> AgentSettings:
+    """Add what follows from the public graph to the estimator's parameters."""
+    eigenvalues = network.laplacian_eigenvalues
+    connectivity = 1.0
+    if network.n_agents > 1:
+        product = float(eigenvalues[1] * eigenvalues[-1])
+        connectivity = float(f"{math.sqrt(product):.10g}")
+    return AgentSettings(
+        n_agents=network.n_agents,
+        diameter=network.diameter,
+        connectivity=connectivity,
+        averaging=plan_averaging(network.adjacency),
+        leader=int(np.argmin(network.eccentricities)),
+        **parameters,
+    )
+
+
+def make_ciphers(
+    encryption: str | None, n_agents: int, key_size: int, n_jobs: int | None
+) -> list[Cipher]:
+    """Make each agent's cipher; Paillier keys are fresh in every fit."""
+    if encryption is None or n_agents == 1:
+        return [PlainCipher() for _ in range(n_agents)]
+    if encryption == "simulated":
+        return [SimulatedCipher(key_size) for _ in range(n_agents)]
+    keys = Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(generate_keypair)(key_size) for _ in range(n_agents)
+    )
+    return [PaillierCipher(private) for _, private in keys]
+
+
+def make_agents(
+    parts: list[NDArray | sparse.sparray],
+    names: list[str],
+    network: Network,
+    start: NDArray[np.float64],
+    settings: AgentSettings,
+    ciphers: list[Cipher],
+    mask_seeds: list[int],
+) -> list[Agent]:
+    """Make one agent for each part of the data.
+
+    Parameters
+    ----------
+    parts : list of ndarray or sparse matrix of shape (n_i, F)
+        The agents' samples.
+    names : list of str
+        What errors call the agents.
+    network : Network
+        The graph; node i is agent i.
+    start : ndarray of shape (K, F)
+        Common start of the left factor.
+    settings : AgentSettings
+        Common to all agents.
+    ciphers : list of Cipher
+        One for each agent.
+    mask_seeds : list of int
+        Seeds of the masks.
+
+    Returns
+    -------
+    list of Agent
+        Agent i has number i.
+    """
+    sequences = np.random.SeedSequence(mask_seeds).spawn(len(parts))
+    degrees = network.degrees
+    return [
+        Agent(
+            i,
+            names[i],
+            parts[i],
+            start,
+            network.neighbours[i],
+            degrees[network.neighbours[i]],
+            settings,
+            ciphers[i],
+            np.random.Generator(np.random.SFC64(sequences[i])),
+        )
+        for i in range(len(parts))
+    ]

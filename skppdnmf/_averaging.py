@@ -1,0 +1,123 @@
+"""The private average: consensus on the scale of the data, by encrypted exchange.
+
+The penalties follow the data's scale, so all agents must agree on one. Each starts
+from two numbers, whether its right factor is nonzero and the logarithm of its size,
+and moves them towards its neighbours' in rounds of the same masked exchange that
+the left factor goes through. The logarithm keeps the fixed-point numbers in range
+whatever the scale. In the end one agent's estimate becomes everybody's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+N_VALUES = 2
+N_MAX = 2.0**16
+VALUE_BITS = 29  # a double's squared magnitude has a logarithm within +-2200
+# Mean of g_ij g_ji, both uniform on [0.1, 1].
+MEAN_MASK_PRODUCT = 0.55**2
+
+_REDUCTION = 300.0  # by which the rounds shrink the differences between agents
+_MAX_ROUNDS = 200
+_MAX_MOMENTUM = 1.75  # more lets the random masks amplify the differences
+
+
+@dataclass(frozen=True)
+class AveragingPlan:
+    """How all agents average, a function of the public graph.
+
+    Parameters
+    ----------
+    n_rounds : int
+        Rounds of exchange.
+    momentum : float
+        Second-order weight, 1 for none.
+    """
+
+    n_rounds: int
+    momentum: float
+
+
+def plan_averaging(adjacency: NDArray) -> AveragingPlan:
+    """Choose rounds and momentum from the spectrum of the graph's weights.
+
+    Parameters
+    ----------
+    adjacency : ndarray of shape (N, N)
+        Zeros and ones.
+
+    Returns
+    -------
+    AveragingPlan
+        The same for every agent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skppdnmf._averaging import plan_averaging
+    >>> plan_averaging(np.ones((3, 3)) - np.eye(3)).n_rounds
+    11
+    """
+    adjacency = np.asarray(adjacency, dtype=float)
+    if len(adjacency) == 1:
+        return AveragingPlan(0, 1.0)
+    degrees = adjacency.sum(axis=1)
+    weights = adjacency / (1.0 + np.maximum(degrees[:, None], degrees))
+    laplacian = np.diag(weights.sum(axis=1)) - weights
+    spectrum = MEAN_MASK_PRODUCT * np.linalg.eigvalsh(laplacian)
+    factor = max(abs(1.0 - spectrum[1]), abs(1.0 - spectrum[-1]))
+    momentum = min(_MAX_MOMENTUM, 2.0 / (1.0 + math.sqrt(1.0 - factor**2)))
+    roots = np.roots([1.0, -momentum * factor, momentum - 1.0])
+    rate = max(float(np.abs(roots).max()), 1e-3)
+    # Rounding keeps the plan independent of how the agents are numbered.
+    rounds = math.ceil(round(math.log(_REDUCTION) / -math.log(rate), 6))
+    return AveragingPlan(min(_MAX_ROUNDS, rounds), round(momentum, 12))
+
+
+class PrivateAverage:
+    """One agent's estimate of the geometric mean of all agents' positive numbers.
+
+    Parameters
+    ----------
+    number : float
+        The agent's own number; zero takes no part.
+    weights : ndarray of shape (n_neighbours,)
+        Metropolis weight of each edge, ``1 / (1 + max(d_i, d_j))``.
+    plan : AveragingPlan
+        Common to all agents.
+    """
+
+    def __init__(
+        self, number: float, weights: NDArray[np.float64], plan: AveragingPlan
+    ) -> None:
+        present = number > 0
+        self.values = np.array([float(present), math.log2(number) if present else 0.0])
+        self._previous = self.values
+        self._weights = weights
+        self._plan = plan
+        self.n_rounds = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether all rounds have been run."""
+        return self.n_rounds >= self._plan.n_rounds
+
+    def update(self, differences: NDArray[np.float64]) -> None:
+        """Move towards the neighbours by the masked differences of one round."""
+        moved = self.values + self._weights @ differences
+        if self.n_rounds:
+            momentum = self._plan.momentum
+            moved = momentum * moved + (1.0 - momentum) * self._previous
+        self._previous, self.values = self.values, moved
+        self.n_rounds += 1
+
+    def estimate(self) -> float:
+        """Share of agents that take part times the geometric mean of their numbers."""
+        share = min(1.0, float(self.values[0]))
+        if share <= 0.5 ** (VALUE_BITS - 16):
+            return 0.0
+        return share * 2.0 ** float(self.values[1] / share)

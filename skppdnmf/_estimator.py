@@ -1,0 +1,541 @@
+"""`PrivateDistributedNMF`: parameters, validation and attributes; no algorithm."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    check_non_negative,
+    validate_data,
+)
+
+from ._admm import squared_residual
+from ._assembly import (
+    Seeds,
+    canonical_order,
+    common_start,
+    draw_seeds,
+    make_agents,
+    make_ciphers,
+    make_settings,
+)
+from ._federation import Outcome, run_federation
+from ._history import as_arrays, consensus_error, mean_components
+from ._network import GENERATORS, Network, make_network
+from ._nnls import solve_nnls
+from ._partition import Partition, assign_agents, is_parts, split_samples, stack_parts
+from ._progress import Progress
+from .exchange import MIN_KEY_SIZE
+
+
+class PrivateDistributedNMF(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    """Nonnegative matrix factorisation of data split among agents on a graph.
+
+    Finds W, H >= 0 that minimise ``||X - W H||`` where the rows of X are held by
+    several agents. Agents keep their rows and their part of W; each has a copy of H
+    and makes it agree with its neighbours' by consensus ADMM, exchanging Paillier
+    ciphertexts only (arXiv 2403.18326, with the update equations corrected).
+
+    The encrypted exchange protects against eavesdroppers. Against a curious
+    neighbour it hides what is sent, not all that can be inferred from it: an agent
+    with few samples or a single neighbour should not rely on it.
+
+    Parameters
+    ----------
+    n_components : int or "auto", default="auto"
+        Number of components K. "auto" takes it from `init` if that is an array and
+        is the number of features otherwise.
+    partition : None, int, sequence of int or sequence of float, default=None
+        Which agent holds which samples, unless `fit` is told so by `agents`. None
+        makes four agents (or one for each sample, if fewer), an int that many, of
+        near-equal contiguous blocks; integers are block sizes, floats that sum to 1
+        are fractions.
+    adjacency : {"random", "ring", "complete", "star", "path"}, array-like, sparse \
+matrix or networkx.Graph, default="random"
+        The graph of the agents. "random" is connected, of average degree 3.
+    mu, eta : float, default=1.0
+        ADMM penalties of the left and of the right factor.
+    g_max : float, default=1.0
+        Largest secret factor of an agent for an edge. The consensus penalty of an
+        edge is the product of both ends' factors.
+    penalty_scaling : {"data", "absolute"}, default="data"
+        Whether mu, eta and g_max are relative to the scale of the data, on which
+        the agents agree by a private average, or the paper's absolute numbers.
+    masking : {"entrywise", "scalar"}, default="entrywise"
+        Whether each entry of an answer has its own secret factor, or all share one.
+    n_max : float, default=10**6
+        Fixed-point scale: U is sent as ``round(n_max * U)``.
+    protocol : {"consensus"}, default="consensus"
+        The paper's encrypted consensus.
+    encryption : {"paillier", "simulated"} or None, default="paillier"
+        "simulated" computes the same integers without ciphertexts: the same result,
+        bit for bit, and no protection. None does not round either.
+    key_size : int, default=2048
+        Bits of the Paillier keys.
+    update : {"proximal", "published"}, default="proximal"
+        "published" is the paper's printed form of (9) and (11), with which the
+        agents do not agree; for comparison.
+    init : {"random", "ones"} or array-like of shape (K, n_features), \
+default="random"
+        Common start of the left factor. "random" comes from `random_state` alone;
+        "ones" is the printed start, which keeps all components alike.
+    max_iter : int, default=60
+        Most iterations of block coordinate descent.
+    max_admm_iter : int, default=5
+        Most ADMM iterations on the left factor, hence exchanges, in each.
+    tol : float, default=1e-4
+        An agent stops when, relative to the norm of its left factor, neither its
+        change nor its distance to the neighbours exceeds this. 0 turns that off.
+    n_jobs : int or None, default=None
+        Agents that run side by side, in threads unless `joblib.parallel_config`
+        chooses another backend. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the random graph, the common start and, since all agents run in one
+        process, their masks; never keys or encryption noise.
+    verbose : int, default=0
+        1 shows a progress bar with error and traffic, 2 also a line for each
+        iteration.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components_, n_features_in_)
+        The left factor H: the mean of the agents' copies.
+    n_components_ : int
+        Number of components.
+    reconstruction_err_ : float
+        ``||X - W H||`` (Frobenius) of the training data.
+    n_iter_ : int
+        Iterations of block coordinate descent.
+    n_exchanges_ : int
+        Exchanges of the left factor between neighbours.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where X has names that are all strings.
+    agent_labels_ : list
+        Labels of the agents.
+    sample_agents_ : ndarray of shape (n_samples,)
+        Index of the agent that holds each training sample.
+    adjacency_ : ndarray of shape (n_agents, n_agents)
+        The graph.
+    agent_components_ : ndarray of shape (n_agents, n_components_, n_features_in_)
+        Each agent's copy of the left factor.
+    consensus_error_ : float
+        Root mean square distance of the copies from their mean, over its norm.
+    history_ : dict of ndarrays
+        One entry for each iteration: ``exchanges``, ``local_error`` (with each
+        agent's own copy; the paper's NMSE), ``shared_error`` (with the mean of the
+        copies), ``consensus_error``, ``seconds``, ``bytes``; errors are relative to
+        the norm of X.
+    traffic_ : dict
+        ``messages``, ``ciphertexts`` and ``bytes`` in all, and under ``edges`` for
+        each directed edge ``(label, label)``.
+
+    See Also
+    --------
+    sklearn.decomposition.NMF : The same factorisation of pooled data.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from skppdnmf import PrivateDistributedNMF
+    >>> X = load_digits().data
+    >>> model = PrivateDistributedNMF(
+    ...     n_components=8, partition=3, encryption="simulated", tol=0, random_state=0
+    ... )
+    >>> W = model.fit_transform(X)
+    >>> W.shape, model.components_.shape
+    ((1797, 8), (8, 64))
+    >>> bool(model.consensus_error_ < 0.05)
+    True
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+        "n_components": [
+            Interval(Integral, 1, None, closed="left"),
+            StrOptions({"auto"}),
+        ],
+        "partition": "no_validation",
+        "adjacency": "no_validation",
+        "mu": [Interval(Real, 0, None, closed="neither")],
+        "eta": [Interval(Real, 0, None, closed="neither")],
+        "g_max": [Interval(Real, 0, None, closed="neither")],
+        "penalty_scaling": [StrOptions({"data", "absolute"})],
+        "masking": [StrOptions({"entrywise", "scalar"})],
+        "n_max": [Interval(Real, 1, None, closed="left")],
+        "protocol": [StrOptions({"consensus"})],
+        "encryption": [StrOptions({"paillier", "simulated"}), None],
+        "key_size": [Interval(Integral, MIN_KEY_SIZE, None, closed="left")],
+        "update": [StrOptions({"proximal", "published"})],
+        "init": [StrOptions({"random", "ones"}), "array-like"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_admm_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "n_jobs": [None, Integral],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_components="auto",
+        *,
+        partition=None,
+        adjacency="random",
+        mu=1.0,
+        eta=1.0,
+        g_max=1.0,
+        penalty_scaling="data",
+        masking="entrywise",
+        n_max=10**6,
+        protocol="consensus",
+        encryption="paillier",
+        key_size=2048,
+        update="proximal",
+        init="random",
+        max_iter=60,
+        max_admm_iter=5,
+        tol=1e-4,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.n_components = n_components
+        self.partition = partition
+        self.adjacency = adjacency
+        self.mu = mu
+        self.eta = eta
+        self.g_max = g_max
+        self.penalty_scaling = penalty_scaling
+        self.masking = masking
+        self.n_max = n_max
+        self.protocol = protocol
+        self.encryption = encryption
+        self.key_size = key_size
+        self.update = update
+        self.init = init
+        self.max_iter = max_iter
+        self.max_admm_iter = max_admm_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X, y=None, *, agents=None):
+        """Factorise X.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or list
+            Nonnegative data. A list or tuple of 2-D parts (arrays, sparse matrices,
+            frames) gives each agent its part.
+        y : ignored
+            Present for API consistency by convention.
+        agents : array-like of shape (n_samples,) or None, default=None
+            Label of the agent that holds each sample, any hashable; overrides
+            `partition`. With an explicit `adjacency` its row numbers or node names.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If X, a parameter, the partition or the graph is invalid.
+        OverflowError
+            If the fixed-point numbers do not fit the key's plaintext.
+        """
+        self.fit_transform(X, y, agents=agents)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X, y=None, *, agents=None):
+        """Factorise X and return the right factor; equals ``fit(X).transform(X)``.
+
+        Parameters
+        ----------
+        X, y, agents
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components_)
+            The right factor W.
+
+        Raises
+        ------
+        ValueError, OverflowError
+            As in `fit`.
+        """
+        n_parts = None
+        if is_parts(X):
+            if agents is not None:
+                raise ValueError(
+                    f"agents is given although X is a {type(X).__name__} of "
+                    f"{len(X)} parts, one for each agent"
+                )
+            n_parts = len(X)
+            X, agents = stack_parts(X)
+        X = self._validate_data(X, reset=True)
+        n_components, init = self._check_components(X.shape[1])
+        seeds = draw_seeds(check_random_state(self.random_state))
+        partition, network = self._check_federation(X.shape[0], agents, n_parts, seeds)
+        start = common_start(
+            init, n_components, X.shape[1], seeds.start, self.penalty_scaling
+        )
+        outcome, order = self._run(X, partition, network, start, seeds)
+        self._store(X, partition, network, outcome, order)
+        W = solve_nnls(X, self.components_)
+        self.reconstruction_err_ = float(np.sqrt(squared_residual(X, W, self._double)))
+        del self._double
+        return W.astype(X.dtype, copy=False)
+
+    def _validate_data(self, X, reset):
+        """Return X as a float array or CSR matrix, nonnegative and in range."""
+        name = type(self).__name__
+        X = validate_data(
+            self,
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            reset=reset,
+        )
+        check_non_negative(X, f"{name} (input X)")
+        values = X.data if sparse.issparse(X) else X
+        largest = float(values.max(initial=0.0))
+        # Squares of the data must stay far from the ends of the number range.
+        limit = np.sqrt(np.sqrt(np.finfo(X.dtype).max))
+        if largest and not 1 / limit <= largest <= limit:
+            raise ValueError(
+                f"the largest entry of X is {largest:g}; {name} works with "
+                f"{1 / limit:.0e} to {limit:.0e} in {X.dtype}: rescale X"
+            )
+        return X
+
+    def _check_components(self, n_features):
+        """Return the number of components and the start, checked."""
+        n_components, init = self.n_components, self.init
+        if not isinstance(init, str):
+            init = check_array(
+                init, dtype=np.float64, input_name="init", ensure_min_features=1
+            )
+            if n_components == "auto":
+                n_components = init.shape[0]
+            if init.shape != (n_components, n_features):
+                raise ValueError(
+                    f"init has shape {init.shape}, expected (n_components, "
+                    f"n_features)={(n_components, n_features)}"
+                )
+            check_non_negative(init, f"{type(self).__name__} (input init)")
+            if not init.any():
+                raise ValueError("init is all zeros; it needs a positive entry")
+        elif n_components == "auto":
+            n_components = n_features
+        return int(n_components), init
+
+    def _check_federation(self, n_samples, agents, n_parts, seeds):
+        """Return the partition and the graph, checked against each other."""
+        generated = isinstance(self.adjacency, str)
+        if generated and self.adjacency not in GENERATORS:
+            make_network(self.adjacency, 1, seeds.graph)  # raises
+        network = None if generated else make_network(self.adjacency)
+        if agents is None:
+            partition = split_samples(n_samples, self.partition)
+        else:
+            labels = None if network is None else network.labels
+            if n_parts is not None:
+                if network is not None and network.n_agents != n_parts:
+                    make_network(self.adjacency, n_parts)  # raises
+                partition = Partition(np.asarray(agents), labels or list(range(n_parts)))
+            else:
+                partition = assign_agents(agents, n_samples, labels)
+        if network is None:
+            network = make_network(self.adjacency, partition.n_agents, seeds.graph)
+        elif network.n_agents != partition.n_agents:
+            make_network(self.adjacency, partition.n_agents)  # raises
+        elif agents is None:
+            partition = Partition(partition.sample_agents, list(network.labels))
+        return partition, network
+
+    def _run(self, X, partition, network: Network, start, seeds: Seeds):
+        """Run the federation; return its outcome and the order of its agents."""
+        parts = [X[rows] for rows in partition.samples]
+        order = canonical_order(parts)
+        network = network.permuted(order)
+        settings = make_settings(
+            network,
+            mu=float(self.mu),
+            eta=float(self.eta),
+            g_max=float(self.g_max),
+            penalty_scaling=self.penalty_scaling,
+            update=self.update,
+            masking=self.masking,
+            n_max=None if self.encryption is None else float(self.n_max),
+            key_size=int(self.key_size),
+            max_iter=int(self.max_iter),
+            max_admm_iter=int(self.max_admm_iter),
+            tol=float(self.tol),
+        )
+        agents = make_agents(
+            [parts[k] for k in order],
+            [f"agent {partition.labels[k]!r}" for k in order],
+            network,
+            start,
+            settings,
+            make_ciphers(self.encryption, len(parts), settings.key_size, self.n_jobs),
+            seeds.masks,
+        )
+        values = X.data if sparse.issparse(X) else X
+        squared_norm = float(np.sum(np.square(values, dtype=np.float64)))
+        with Progress(self.verbose, settings.max_iter) as progress:
+            outcome = run_federation(agents, squared_norm, self.n_jobs, progress.show)
+        return outcome, order
+
+    def _store(self, X, partition, network: Network, outcome: Outcome, order):
+        """Set the fitted attributes."""
+        copies = [outcome.reports[k].H for k in np.argsort(order)]
+        # Means over the agents in their canonical order: numbering has no effect.
+        ordered = [report.H for report in outcome.reports]
+        self._double = mean_components(ordered)
+        self.components_ = self._double.astype(X.dtype)
+        self.agent_components_ = np.stack(copies).astype(X.dtype)
+        self.consensus_error_ = consensus_error(ordered)
+        self.n_components_ = self.components_.shape[0]
+        self.n_iter_ = len(outcome.rows)
+        self.n_exchanges_ = outcome.rows[-1].exchanges
+        self.history_ = as_arrays(outcome.rows)
+        self.agent_labels_ = list(partition.labels)
+        self.sample_agents_ = partition.sample_agents
+        self.adjacency_ = np.array(network.adjacency)
+        self.traffic_ = outcome.traffic.summary(partition.labels, order)
+        if not outcome.converged and self.tol > 0 and self.n_iter_ == self.max_iter:
+            warnings.warn(
+                f"{type(self).__name__} did not reach tol={self.tol:g} within "
+                f"max_iter={self.max_iter} iterations (consensus_error_="
+                f"{self.consensus_error_:.2g}). Increase max_iter, or tol; with "
+                "tol=0 all iterations are run and nothing is checked.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def transform(self, X):
+        """Solve each sample's nonnegative least squares problem exactly.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or list
+            Nonnegative data; parts are stacked.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components_)
+            The right factor W >= 0 that minimises ``||X - W components_||``, row by
+            row: a sample's result does not depend on the others.
+
+        Raises
+        ------
+        ValueError
+            If X is invalid.
+        """
+        check_is_fitted(self)
+        if is_parts(X):
+            X, _ = stack_parts(X)
+        X = self._validate_data(X, reset=False)
+        return solve_nnls(X, self.components_).astype(X.dtype, copy=False)
+
+    def inverse_transform(self, X):
+        """Return data from a right factor.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_components_)
+            The right factor W.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_in_)
+            ``W components_``.
+
+        Raises
+        ------
+        ValueError
+            If X does not have `n_components_` columns.
+        """
+        check_is_fitted(self)
+        X = check_array(X, accept_sparse=True, dtype=[np.float64, np.float32])
+        if X.shape[1] != self.n_components_:
+            raise ValueError(
+                f"X has {X.shape[1]} columns, expected n_components_="
+                f"{self.n_components_}"
+            )
+        return X @ self.components_
+
+    def score(self, X, y=None, sample_weight=None):
+        """Return minus the relative reconstruction error; greater is better.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or list
+            Nonnegative data.
+        y : ignored
+            Present for API consistency by convention.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the squared errors and norms of the samples.
+
+        Returns
+        -------
+        float
+            ``-||X - W H|| / ||X||`` with the best W; 0 if X is zero.
+
+        Raises
+        ------
+        ValueError
+            If X or the weights are invalid.
+        """
+        check_is_fitted(self)
+        if is_parts(X):
+            X, _ = stack_parts(X)
+        X = self._validate_data(X, reset=False)
+        if sample_weight is not None:
+            weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+            root = np.sqrt(weight)[:, None]
+            X = sparse.csr_array(X.multiply(root)) if sparse.issparse(X) else X * root
+        W = solve_nnls(X, self.components_)
+        values = X.data if sparse.issparse(X) else X
+        norm = float(np.sum(np.square(values, dtype=np.float64)))
+        error = squared_residual(X, W, self.components_.astype(np.float64))
+        return -float(np.sqrt(error / norm)) if norm else 0.0
+
+    @property
+    def _n_features_out(self):
+        """Number of transformed output features."""
+        return self.components_.shape[0]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,196 @@
+"""Runs the agents of one process and carries their messages, with joblib."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from ._agent import Agent, Report
+from ._history import HistoryRow, history_row
+from .exchange import Message
+
+Letters = list[tuple[int, Message]]
+Observer = Callable[[HistoryRow], bool]
+
+
+class Outcome(NamedTuple):
+    """What a federation leaves behind; it holds no key, noise or mask.
+
+    Parameters
+    ----------
+    reports : list of Report
+        The agents' last reports.
+    rows : list of HistoryRow
+        One for each BCD iteration.
+    converged : bool
+        Whether every agent met the tolerance.
+    traffic : Traffic
+        What went over each directed edge.
+    """
+
+    reports: list[Report]
+    rows: list[HistoryRow]
+    converged: bool
+    traffic: Traffic
+
+
+class Traffic:
+    """Counts messages, ciphertexts and bytes of each directed edge.
+
+    Parameters
+    ----------
+    n_agents : int
+        Size of the graph.
+
+    Attributes
+    ----------
+    messages, ciphertexts, bytes : ndarray of shape (n_agents, n_agents), int64
+        Entry (i, j) is what i sent to j.
+    """
+
+    def __init__(self, n_agents: int) -> None:
+        self.messages, self.ciphertexts, self.bytes = np.zeros(
+            (3, n_agents, n_agents), dtype=np.int64
+        )
+        self.total_bytes = 0
+
+    def count(self, sender: int, receiver: int, message: Message) -> None:
+        """Count one message."""
+        n_bytes = message.n_bytes
+        self.messages[sender, receiver] += 1
+        self.ciphertexts[sender, receiver] += message.n_ciphertexts
+        self.bytes[sender, receiver] += n_bytes
+        self.total_bytes += n_bytes
+
+    def summary(self, labels: Sequence[Any], order: NDArray) -> dict[str, Any]:
+        """Return totals, and the same for each directed edge by its labels.
+
+        Parameters
+        ----------
+        labels : sequence
+            Labels of the agents.
+        order : ndarray of int
+            The agent of each row.
+
+        Returns
+        -------
+        dict
+            ``messages``, ``ciphertexts``, ``bytes`` and ``edges``.
+        """
+        counts = {
+            "messages": self.messages,
+            "ciphertexts": self.ciphertexts,
+            "bytes": self.bytes,
+        }
+        place = np.argsort(order)
+        edges = {}
+        for i, j in np.argwhere(self.messages[np.ix_(place, place)]):
+            edges[labels[i], labels[j]] = {
+                name: int(count[place[i], place[j]]) for name, count in counts.items()
+            }
+        totals = {name: int(count.sum()) for name, count in counts.items()}
+        return {**totals, "edges": edges}
+
+
+@lru_cache(maxsize=1)
+def _linear_algebra() -> ThreadpoolController:
+    """Handle on the thread pools of this process's linear algebra."""
+    return ThreadpoolController()
+
+
+def _advance(agent: Agent, arrived: Letters | None) -> tuple[Agent, Letters]:
+    """Let one agent go on, wherever this runs.
+
+    One thread for the linear algebra: how it splits a product would otherwise
+    depend on the backend, and with it the last bits of the result.
+    """
+    with _linear_algebra().limit(limits=1, user_api="blas"):
+        return agent, agent.start() if arrived is None else agent.advance(arrived)
+
+
+def run_federation(
+    agents: list[Agent],
+    squared_norm: float,
+    n_jobs: int | None = None,
+    observer: Observer | None = None,
+) -> Outcome:
+    """Run all agents to the end.
+
+    Parameters
+    ----------
+    agents : list of Agent
+        Agent i has number i.
+    squared_norm : float
+        ``||X||^2``, for the errors of the history.
+    n_jobs : int or None, default=None
+        Agents that run side by side: joblib's threads, or the backend that
+        `joblib.parallel_config` chooses. The result does not depend on it.
+    observer : callable or None, default=None
+        Called with each `HistoryRow`; returns True to end the fit.
+
+    Returns
+    -------
+    Outcome
+        The agents' reports, the history and the traffic.
+
+    Raises
+    ------
+    RuntimeError
+        If no agent can go on.
+    """
+    started = time.perf_counter()
+    traffic = Traffic(len(agents))
+    rows: list[HistoryRow] = []
+    inboxes: list[Letters | None] = [None] * len(agents)
+    pending: list[deque[Report]] = [deque() for _ in agents]
+    n_jobs_now = min(effective_n_jobs(n_jobs), len(agents))
+    with (
+        _linear_algebra().limit(limits=1, user_api="blas"),
+        Parallel(n_jobs=n_jobs, prefer="threads", max_nbytes=None) as parallel,
+    ):
+        while True:
+            if n_jobs_now > 1:
+                results = parallel(
+                    delayed(_advance)(agent, inbox)
+                    for agent, inbox in zip(agents, inboxes, strict=True)
+                )
+                agents = [agent for agent, _ in results]
+                outboxes = [outbox for _, outbox in results]
+            else:
+                outboxes = [
+                    agent.start() if inbox is None else agent.advance(inbox)
+                    for agent, inbox in zip(agents, inboxes, strict=True)
+                ]
+            started_now = inboxes[0] is None
+            inboxes = [[] for _ in agents]
+            for i, outbox in enumerate(outboxes):
+                for receiver, message in outbox:
+                    traffic.count(i, receiver, message)
+                    inboxes[receiver].append((i, message))  # type: ignore[union-attr]
+            for agent, reports in zip(agents, pending, strict=True):
+                reports += agent.reports
+                agent.reports = []
+            progress = started_now or any(outboxes)
+            stop = False
+            while all(pending) and not stop:
+                last = [reports.popleft() for reports in pending]
+                seconds = time.perf_counter() - started
+                rows.append(
+                    history_row(last, squared_norm, seconds, traffic.total_bytes)
+                )
+                progress = True
+                stop = observer is not None and observer(rows[-1])
+            if stop or all(agent.finished for agent in agents):
+                break
+            if not progress:
+                waiting = [agent.name for agent in agents if not agent.finished]
+                raise RuntimeError(f"no agent can go on; waiting: {waiting[:5]}")
+    return Outcome(last, rows, all(report.stopped for report in last), traffic)

@@ -1,0 +1,361 @@
+"""Which agent holds which sample."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import fsum
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from skppdnmf._network import as_python, comes_from, name_some
+
+DEFAULT_N_AGENTS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Which agent holds which sample.
+
+    Parameters
+    ----------
+    sample_agents : ndarray of shape (n_samples,), dtype intp
+        Index of the agent that holds each sample.
+    labels : list of length n_agents
+        Labels of the agents; one that holds no sample is a relay.
+    """
+
+    sample_agents: NDArray[np.intp]
+    labels: list[Any]
+
+    @property
+    def n_agents(self) -> int:
+        """Number of agents."""
+        return len(self.labels)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.intp]:
+        """Number of samples of each agent, shape (n_agents,)."""
+        return np.bincount(self.sample_agents, minlength=self.n_agents)
+
+    @cached_property
+    def samples(self) -> tuple[NDArray[np.intp], ...]:
+        """Row numbers of each agent's samples, each array in ascending order."""
+        order = np.argsort(self.sample_agents, kind="stable")
+        return tuple(np.split(order, np.cumsum(self.sizes)[:-1]))
+
+
+def split_samples(n_samples: int, partition: Any = None) -> Partition:
+    """Give each agent a block of consecutive samples.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of samples.
+    partition : None, int or sequence of int or of float
+        None makes four agents, or as many as there are samples if fewer; an int
+        that many agents, with block sizes that differ by one at most. Integers
+        are block sizes and sum to `n_samples`; floats are fractions and sum to
+        1, so that they fit the training part of any cross-validation. A block
+        of size 0 makes a relay.
+
+    Returns
+    -------
+    Partition
+        With labels 0..n_agents-1.
+
+    Raises
+    ------
+    ValueError
+        If `partition` is none of these or does not fit `n_samples`.
+    """
+    if n_samples < 1:
+        raise ValueError(f"n_samples={n_samples} must be at least 1 to be partitioned")
+    if partition is None:
+        partition = min(DEFAULT_N_AGENTS, n_samples)
+    if isinstance(partition, Integral) and not isinstance(partition, bool):
+        n_agents = int(partition)
+        if n_agents < 1:
+            raise ValueError(f"partition={n_agents} must be at least 1")
+        if n_agents > n_samples:
+            raise ValueError(f"partition={n_agents} exceeds n_samples={n_samples}")
+        sizes = np.full(n_agents, n_samples // n_agents)
+        sizes[: n_samples % n_agents] += 1
+    else:
+        sizes = _read_blocks(n_samples, partition)
+    agents = np.repeat(np.arange(len(sizes), dtype=np.intp), sizes)
+    return Partition(agents, list(range(len(sizes))))
+
+
+def _read_blocks(n_samples: int, partition: Any) -> NDArray[np.intp]:
+    """Block sizes of a sequence of sizes or fractions."""
+    listed = _as_list(partition)
+    blocks = [as_python(block) for block in listed] if listed else []
+    if blocks and all(_is_integer(block) for block in blocks):
+        sizes = [int(block) for block in blocks]
+        negative = [f"{size} (agent {k})" for k, size in enumerate(sizes) if size < 0]
+        if negative:
+            raise ValueError(f"partition has negative sizes: {name_some(negative)}")
+        if sum(sizes) != n_samples:
+            raise ValueError(
+                f"the sizes in partition sum to {sum(sizes)}, but "
+                f"n_samples={n_samples}; fractions that sum to 1.0 fit any n_samples"
+            )
+        return np.array(sizes, dtype=np.intp)
+    if blocks and all(
+        isinstance(block, Real) and not isinstance(block, Integral) for block in blocks
+    ):
+        fractions = [float(block) for block in blocks]
+        outside = [
+            f"{fraction} (agent {k})"
+            for k, fraction in enumerate(fractions)
+            if not 0 <= fraction <= 1
+        ]
+        if outside:
+            raise ValueError(
+                f"partition has fractions outside [0, 1]: {name_some(outside)}"
+            )
+        if abs(fsum(fractions) - 1) > 1e-9:
+            raise ValueError(
+                f"the fractions in partition sum to {fsum(fractions)!r}, not to 1"
+            )
+        ends = np.rint(np.cumsum(fractions) * n_samples).astype(np.intp)
+        # The sum may miss 1 by a rounding error; an agent of fraction 0 at the
+        # end must not get the sample that this leaves over.
+        ends = np.minimum(ends, n_samples)
+        ends[np.flatnonzero(fractions)[-1] :] = n_samples
+        return np.diff(ends, prepend=0)
+    raise ValueError(
+        f"partition={partition!r} must be None, a number of agents, a sequence of "
+        "integer block sizes, or a sequence of float fractions"
+    )
+
+
+def assign_agents(
+    agents: Any, n_samples: int, graph_labels: Sequence[Hashable] | None = None
+) -> Partition:
+    """Group the samples by one label each.
+
+    Parameters
+    ----------
+    agents : 1-D array-like of length n_samples
+        Any hashable labels: a list, an array, a pandas or polars series.
+    n_samples : int
+        Number of samples.
+    graph_labels : sequence or None
+        Labels of an explicit graph, which become the agents in this order; those
+        without samples are relays. None makes an agent of each distinct label,
+        sorted where the labels compare, else in order of first appearance.
+
+    Returns
+    -------
+    Partition
+
+    Raises
+    ------
+    ValueError
+        If `agents` is not 1-D, has the wrong length, or holds a label that is
+        missing, unhashable or not in the graph.
+    """
+    listed = _as_list(agents)
+    if listed is None:
+        shape = getattr(agents, "shape", None)
+        found = type(agents).__name__ if shape is None else f"shape {tuple(shape)}"
+        raise ValueError(f"agents must be 1-D, one label per sample; got {found}")
+    if len(listed) != n_samples:
+        raise ValueError(
+            f"agents has {len(listed)} labels, but X has n_samples={n_samples}"
+        )
+    # Hashing takes a million labels in less than a tenth of a second, and unlike
+    # sorting (numpy.unique) it takes any label.
+    try:
+        distinct = dict.fromkeys(listed)
+    except TypeError as error:
+        raise ValueError(
+            f"agents must be 1-D, one hashable label per sample: {error}"
+        ) from error
+    missing = [label for label in distinct if _is_missing(label)]
+    if missing:
+        where = [str(k) for k, label in enumerate(listed) if _is_missing(label)]
+        raise ValueError(f"agents has missing labels, at samples {name_some(where)}")
+    if graph_labels is None:
+        labels = [as_python(label) for label in distinct]
+        try:
+            labels.sort()
+        except TypeError:
+            labels = [as_python(label) for label in distinct]
+    else:
+        labels = [as_python(label) for label in graph_labels]
+    index = {label: k for k, label in enumerate(labels)}
+    unknown = [repr(as_python(label)) for label in distinct if label not in index]
+    if unknown:
+        raise ValueError(
+            f"agents names {name_some(unknown)}, not in the graph, whose agents are "
+            f"{name_some([repr(label) for label in labels])}"
+        )
+    return Partition(
+        np.fromiter(map(index.__getitem__, listed), np.intp, len(listed)), labels
+    )
+
+
+def _as_list(values: Any) -> list[Any] | None:
+    """List of the entries of a sequence or 1-D array; None for anything else."""
+    if isinstance(values, (str, bytes, bytearray)):
+        return None
+    shape = getattr(values, "shape", None)
+    if shape is not None and len(shape) != 1:
+        return None
+    if isinstance(values, np.ndarray) and values.dtype.kind in "mM":
+        # tolist() makes bare ints of datetime64[ns].
+        return list(values)
+    for convert in ("tolist", "to_list", "to_pylist"):
+        if hasattr(values, convert):
+            return getattr(values, convert)()
+    return list(values) if isinstance(values, Sequence) else None
+
+
+def _is_integer(value: Any) -> bool:
+    """Whether the value is an integer and no bool."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_missing(label: Any) -> bool:
+    """Whether the label is None, nan, NaT or pandas.NA."""
+    if label is None:
+        return True
+    try:
+        return bool(label != label)
+    except TypeError:  # pandas.NA has no truth value
+        return True
+
+
+def is_parts(X: Any) -> bool:
+    """Whether X is a list or tuple of 2-D arrays, sparse matrices or frames."""
+    return isinstance(X, (list, tuple)) and bool(X) and all(map(_is_part, X))
+
+
+def _is_part(part: Any) -> bool:
+    """Whether it is a 2-D array, a sparse matrix or a frame."""
+    shape = getattr(part, "shape", None)
+    return isinstance(shape, tuple) and len(shape) == 2
+
+
+def stack_parts(parts: Any) -> tuple[Any, NDArray[np.intp]]:
+    """Stack the agents' data and say which row is whose.
+
+    Scikit-learn's pipelines and searches take one X. This makes it from one
+    matrix per agent, with the `agents` to pass to `fit`.
+
+    Parameters
+    ----------
+    parts : list or tuple of {array, sparse matrix, frame} of shape (n_i, n_features)
+        The samples of each agent: 2-D arrays and scipy sparse matrices or arrays
+        (which may be mixed), or pandas frames alone, or polars frames alone, with
+        the same columns in the same order.
+
+    Returns
+    -------
+    X : ndarray, CSR matrix or array, or frame of shape (n_samples, n_features)
+        The parts below one another: a frame if they are frames (with their row
+        labels, in pandas), CSR if one of them is sparse, else an array.
+    agents : ndarray of shape (n_samples,), dtype intp
+        Number of the part that each row comes from.
+
+    Raises
+    ------
+    ValueError
+        If `parts` is empty or no list or tuple, if a part is not 2-D, if widths or
+        column names differ, or if kinds of data are mixed that do not go together.
+
+    Notes
+    -----
+    A part without rows is a relay: an agent that takes part in the exchange but
+    holds no samples. No entry of `agents` names it, so `agents` alone would lose
+    it. Keep it with an explicit `adjacency`, an array whose row numbers are the
+    numbers of the parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skppdnmf import stack_parts
+    >>> X, agents = stack_parts([np.ones((2, 3)), np.zeros((1, 3))])
+    >>> X.shape
+    (3, 3)
+    >>> agents
+    array([0, 0, 1])
+    """
+    if not isinstance(parts, (list, tuple)) or not parts:
+        raise ValueError(
+            "parts must be a list or tuple of at least one 2-D array, sparse matrix "
+            f"or frame; got {type(parts).__name__}"
+            + (" of length 0" if isinstance(parts, (list, tuple)) else "")
+        )
+    odd = [
+        f"{k} ({type(part).__name__}, shape {getattr(part, 'shape', None)})"
+        for k, part in enumerate(parts)
+        if not _is_part(part)
+    ]
+    if odd:
+        raise ValueError(f"parts must be 2-D; these are not: {name_some(odd)}")
+    kinds = [_kind(part) for part in parts]
+    if len(set(kinds)) > 1 and not set(kinds) <= {"sparse matrix", "array"}:
+        named = [f"{kind} (part {kinds.index(kind)})" for kind in dict.fromkeys(kinds)]
+        raise ValueError(f"parts mixes {name_some(named)}; convert them to one kind")
+    widths = [part.shape[1] for part in parts]
+    if len(set(widths)) > 1:
+        named = [f"{width} (part {k})" for k, width in enumerate(widths)]
+        raise ValueError(f"parts differ in number of columns: {name_some(named)}")
+    agents = np.repeat(
+        np.arange(len(parts), dtype=np.intp), [part.shape[0] for part in parts]
+    )
+    if kinds[0].endswith("frame"):
+        return _stack_frames(parts, kinds[0]), agents
+    if "sparse matrix" in kinds:
+        # Convert through the older class: scipy's stack then returns an array if
+        # one of the sparse parts is an array, and else a matrix.
+        converted: list[Any] = [
+            part if kind == "sparse matrix" else sparse.csr_matrix(part)
+            for part, kind in zip(parts, kinds, strict=True)
+        ]
+        return sparse.vstack(converted, format="csr"), agents
+    return np.concatenate([np.asarray(part) for part in parts]), agents
+
+
+def _kind(part: Any) -> str:
+    """Name of what may not be mixed."""
+    for library in ("pandas", "polars"):
+        if comes_from(part, library):
+            return f"{library} frame"
+    return "sparse matrix" if sparse.issparse(part) else "array"
+
+
+def _stack_frames(parts: Sequence[Any], kind: str) -> Any:
+    """Stack frames of one library, which must have the same columns."""
+    names = list(parts[0].columns)
+    for k, part in enumerate(parts):
+        others = list(part.columns)
+        if others != names:
+            differing = [
+                f"{theirs!r} for {name!r}"
+                for name, theirs in zip(names, others, strict=True)
+                if name != theirs
+            ]
+            order = " (the same, in another order)" if set(others) == set(names) else ""
+            raise ValueError(
+                f"the columns of part {k} differ from those of part 0{order}: "
+                f"{name_some(differing)}"
+            )
+    # Empty frames have arbitrary dtypes, which would decide those of the result.
+    filled = [part for part in parts if part.shape[0]] or [parts[0]]
+    if kind == "pandas frame":
+        import pandas as pd
+
+        return pd.concat(filled)
+    import polars as pl
+
+    return pl.concat(filled, how="vertical_relaxed")

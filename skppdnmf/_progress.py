@@ -1,0 +1,84 @@
+"""Progress of a fit, for people who watch."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from ._history import HistoryRow
+
+
+class Progress:
+    """A progress bar over the iterations, with error and traffic.
+
+    Parameters
+    ----------
+    verbose : int
+        0 shows nothing, 1 a bar, 2 also a line for each iteration.
+    max_iter : int
+        Length of the bar.
+    """
+
+    def __init__(self, verbose: int, max_iter: int) -> None:
+        self._verbose = int(verbose)
+        self._max_iter = max_iter
+        self._bar: Any = None
+
+    def __enter__(self) -> Progress:
+        if self._verbose > 0:
+            from tqdm.auto import tqdm
+
+            self._bar = tqdm(total=self._max_iter, unit="it", desc="BCD")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def show(self, row: HistoryRow) -> bool:
+        """Show one more iteration; never asks to stop."""
+        if self._bar is not None:
+            self._bar.update()
+            self._bar.set_postfix_str(
+                f"exchanges {row.exchanges}, error {row.shared_error:.4f}, "
+                f"consensus {row.consensus_error:.2g}, {format_bytes(row.bytes)}"
+            )
+            if self._verbose > 1:
+                self._bar.write(
+                    f"iteration {self._bar.n}: {row.exchanges} exchanges, error "
+                    f"{row.shared_error:.6f}, consensus error "
+                    f"{row.consensus_error:.3g}, {format_bytes(row.bytes)}, "
+                    f"{row.seconds:.1f} s"
+                )
+        return False
+
+
+def format_bytes(count: float) -> str:
+    """Return a count of bytes in a unit that reads well.
+
+    Parameters
+    ----------
+    count : float
+        Bytes.
+
+    Returns
+    -------
+    str
+        For example "3.2 MB".
+
+    Examples
+    --------
+    >>> from skppdnmf._progress import format_bytes
+    >>> format_bytes(512), format_bytes(3_210_000)
+    ('512 B', '3.2 MB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

@@ -1,0 +1,45 @@
+"""What crosses an edge: slots, masks, ciphers and keys."""
+
+from ._ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
+from ._difference import DifferenceExchange, fixed_point
+from ._fixed_base import TABLES
+from ._keys import (
+    MIN_KEY_SIZE,
+    PaillierPrivateKey,
+    PaillierPublicKey,
+    generate_keypair,
+)
+from ._masks import draw_dither, draw_masks, system_generator
+from ._messages import KEY, REPLY, REQUEST, SCALE, WIDEN, Message
+from ._noise import NoisePool
+from ._public import public_payload, read_public
+from ._slots import SlotLayout
+from ._wire import Payload
+
+__all__ = [
+    "KEY",
+    "MIN_KEY_SIZE",
+    "REPLY",
+    "REQUEST",
+    "SCALE",
+    "TABLES",
+    "WIDEN",
+    "Cipher",
+    "DifferenceExchange",
+    "Message",
+    "NoisePool",
+    "PaillierCipher",
+    "PaillierPrivateKey",
+    "PaillierPublicKey",
+    "Payload",
+    "PlainCipher",
+    "SimulatedCipher",
+    "SlotLayout",
+    "draw_dither",
+    "draw_masks",
+    "fixed_point",
+    "generate_keypair",
+    "public_payload",
+    "read_public",
+    "system_generator",
+]

@@ -1,0 +1,321 @@
+"""One agent's side of the encrypted exchange: masked differences, round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._ciphers import Cipher
+from ._masks import draw_dither, draw_masks
+from ._messages import REPLY, REQUEST, WIDEN, Message
+from ._slots import SlotLayout
+
+MASK_BITS = 12
+_INT64_BITS = 62
+# Slots get this many bits more than the values need when they are widened, so that
+# slowly growing values do not ask for wider slots round after round.
+_SPARE_BITS = 2
+
+
+class DifferenceExchange:
+    """Learns ``g_ij g_ji (u_j - u_i)`` of every neighbour, one round at a time.
+
+    Both ends of an edge hold a secret factor g in [0.1, 1]; neither learns the
+    other's, nor the other's values. Lines 10 to 16 of the paper's algorithm, with
+    integer masks, dither and fresh randomness in every reply. Does no I/O: it makes
+    messages and takes them.
+
+    Parameters
+    ----------
+    cipher : Cipher
+        The agent's own cipher.
+    n_neighbours : int
+        Neighbours are numbered 0 to n_neighbours - 1 here.
+    n_values : int
+        Number of values of an agent.
+    n_max : float or None
+        Fixed-point scale; None exchanges floats (with `PlainCipher`).
+    masking : {"entrywise", "scalar"}
+        One secret factor for each value, or one for each round.
+    key_size : int
+        Bits of all agents' keys.
+    value_bits : int
+        Width at which the values start, in bits.
+    rng : numpy.random.Generator
+        Source of masks and dithers.
+    name : str, default="agent"
+        How errors call this agent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skppdnmf.exchange import DifferenceExchange, SimulatedCipher
+    >>> sides = [DifferenceExchange(SimulatedCipher(2048), 1, n_values=3, n_max=100,
+    ...                             masking="scalar", key_size=2048, value_bits=8,
+    ...                             rng=np.random.default_rng(seed))
+    ...          for seed in (0, 1)]
+    >>> values = np.array([[1.0, 2.0, 0.0], [1.5, 1.0, 0.0]])
+    >>> requests = [side.begin(u, [True])[0] for side, u in zip(sides, values)]
+    >>> replies = [side.answer(0, None, requests[1 - k])
+    ...            for k, side in enumerate(sides)]
+    >>> for k, side in enumerate(sides):
+    ...     _ = side.accept(0, replies[1 - k])
+    >>> np.round(sides[0].differences() / sides[0].differences()[0, 0], 2)
+    array([[ 1., -2.,  0.]])
+    """
+
+    def __init__(
+        self,
+        cipher: Cipher,
+        n_neighbours: int,
+        *,
+        n_values: int,
+        n_max: float | None,
+        masking: str,
+        key_size: int,
+        value_bits: int,
+        rng: np.random.Generator,
+        name: str = "agent",
+    ) -> None:
+        self.cipher = cipher
+        self.n_neighbours = n_neighbours
+        self.n_values = n_values
+        self.n_max = n_max
+        self.masking = masking
+        self.key_size = key_size
+        self.value_bits = max(1, value_bits)
+        self.rng = rng
+        self.name = name
+        self.round = -1
+        self._waiting: set[int] = set()
+
+    def _layout(self, value_bits: int) -> SlotLayout:
+        """Slots for values of this width; an error that says what to change."""
+        try:
+            return SlotLayout(
+                self.n_values, value_bits, MASK_BITS, self.masking, self.key_size
+            )
+        except (OverflowError, ValueError) as error:
+            smallest = SlotLayout.smallest_key(1, MASK_BITS)
+            most = value_bits - (SlotLayout.smallest_key(value_bits, MASK_BITS))
+            most += self.key_size
+            limit = f"2**{most}" if self.key_size >= smallest else "no value at all"
+            raise OverflowError(
+                f"{self.name}: values of {value_bits} bits (n_max={self.n_max:g} times "
+                f"entries of the left factor of up to 2**{value_bits} / n_max) do not "
+                f"fit into a slot; key_size={self.key_size} holds {limit}. Use "
+                f"key_size={SlotLayout.smallest_key(value_bits, MASK_BITS)} or more, "
+                "or a smaller n_max"
+            ) from error
+
+    def begin(
+        self,
+        values: NDArray[np.floating],
+        active: Sequence[bool],
+        counts: tuple[int, int] = (0, 0),
+    ) -> list[Message]:
+        """Start a round with the agent's values.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_values,)
+            The agent's U.
+        active : sequence of n_neighbours bool
+            Which neighbours take part; the others' differences are zero.
+        counts : tuple of two ints, default=(0, 0)
+            The stopping counts to send along.
+
+        Returns
+        -------
+        list of n_neighbours messages
+            The requests; one that carries the counts only for a neighbour that
+            takes no part.
+
+        Raises
+        ------
+        OverflowError
+            If the values fit no slot of a plaintext.
+        """
+        self.round += 1
+        self._active = [k for k in range(self.n_neighbours) if active[k]]
+        self._waiting = set(self._active)
+        self._answers: list[Any] = [None] * self.n_neighbours
+        resting = Message(REQUEST, self.round, 0, *counts)
+        requests = [resting] * self.n_neighbours
+        if not self._active:
+            return requests
+        if self.n_max is None:
+            self._values: Any = values
+            self._draw_floats()
+        else:
+            self._values, bits = fixed_point(values, self.n_max)
+            self._needed_bits = bits
+            if bits > self.value_bits:
+                self.value_bits = bits + _SPARE_BITS
+            self._draw_integers(self._layout(self.value_bits))
+        self._counts = counts
+        request = self._request()
+        for k in self._active:
+            requests[k] = request
+        return requests
+
+    def _draw_floats(self) -> None:
+        """Draw one secret factor for each neighbour or for each of its values."""
+        size = self.n_values if self.masking == "entrywise" else 1
+        self._masks = self.rng.uniform(0.1, 1.0, size=(len(self._active), size))
+        self._dithers = [None] * len(self._active)
+
+    def _draw_integers(self, layout: SlotLayout) -> None:
+        """Draw masks and dithers for each neighbour."""
+        n = len(self._active)
+        wide = SlotLayout(
+            n * self.n_values, 1, layout.mask_bits, layout.masking, layout.key_size
+        )
+        if self.masking == "entrywise":
+            masks = draw_masks(self.rng, wide)
+            self._dithers = draw_dither(self.rng, masks, wide).reshape(n, -1)
+            self._masks = masks.reshape(n, -1)
+        else:
+            self._masks = np.array([[draw_masks(self.rng, layout)] for _ in range(n)])
+            self._dithers = draw_dither(
+                self.rng, np.repeat(self._masks, self.n_values), wide
+            ).reshape(n, -1)
+
+    def _request(self) -> Message:
+        """Encrypt the values in slots of the current width."""
+        layout = None if self.n_max is None else self._layout(self.value_bits)
+        payload = self.cipher.request(self._values, layout)  # type: ignore[arg-type]
+        return Message(
+            REQUEST, self.round, self.value_bits, *self._counts, payload=payload
+        )
+
+    def answer(self, k: int, public: Any, request: Message) -> Message:
+        """Answer neighbour k's request of this round.
+
+        Parameters
+        ----------
+        k : int
+            Number of the neighbour.
+        public : object
+            The neighbour's public key.
+        request : Message
+            The request.
+
+        Returns
+        -------
+        Message
+            The reply, or a ``WIDEN`` where this agent's values do not fit the
+            neighbour's slots.
+        """
+        row = self._active.index(k)
+        masks = self._masks[row]
+        if self.n_max is None:
+            payload = self.cipher.reply(
+                public,
+                request.payload,  # type: ignore[arg-type]
+                self._values,
+                masks,
+                None,
+                None,  # type: ignore[arg-type]
+            )
+        elif self._needed_bits > request.value_bits:
+            return Message(WIDEN, self.round, self._needed_bits + _SPARE_BITS)
+        else:
+            payload = self.cipher.reply(
+                public,
+                request.payload,  # type: ignore[arg-type]
+                self._values,
+                masks if self.masking == "entrywise" else int(masks[0]),
+                self._dithers[row],
+                self._layout(request.value_bits),
+            )
+        return Message(REPLY, self.round, request.value_bits, payload=payload)
+
+    def accept(self, k: int, reply: Message) -> Message | None:
+        """Take neighbour k's reply.
+
+        Parameters
+        ----------
+        k : int
+            Number of the neighbour.
+        reply : Message
+            A ``REPLY`` or a ``WIDEN``.
+
+        Returns
+        -------
+        Message or None
+            The request again, in wider slots, if the neighbour asked for them.
+        """
+        if reply.kind == WIDEN:
+            self.value_bits = max(self.value_bits, reply.value_bits)
+            return self._request()
+        layout = None if self.n_max is None else self._layout(reply.value_bits)
+        self._answers[k] = self.cipher.open(reply.payload, layout)  # type: ignore[arg-type]
+        self._waiting.discard(k)
+        return None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every active neighbour has answered."""
+        return not self._waiting
+
+    def differences(self) -> NDArray[np.float64]:
+        """Return what the round brought.
+
+        Returns
+        -------
+        ndarray of shape (n_neighbours, n_values)
+            Row k is ``g_ij g_ji (u_j - u_i)``, both factors in [0.1, 1], for the
+            k-th neighbour j; zero where the neighbour took no part.
+        """
+        result = np.zeros((self.n_neighbours, self.n_values))
+        if self._active:
+            answers = np.array([self._answers[k] for k in self._active])
+            rows = answers.astype(np.float64) * self._masks
+            if self.n_max is not None:
+                rows *= 0.25**MASK_BITS / self.n_max
+            result[self._active] = rows
+        return result
+
+
+def fixed_point(values: NDArray[np.floating], n_max: float) -> tuple[Any, int]:
+    """Return ``round(n_max * values)`` and the bits that its magnitudes need.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_values,)
+        Finite floats.
+    n_max : float
+        Fixed-point scale.
+
+    Returns
+    -------
+    integers : ndarray of shape (n_values,)
+        int64, or Python integers in an object array beyond 62 bits.
+    bits : int
+        The least b with ``|u| < 2**b`` for all, at least 1.
+
+    Raises
+    ------
+    OverflowError
+        If a value is not finite after scaling.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skppdnmf.exchange import fixed_point
+    >>> fixed_point(np.array([0.5, -1.26]), 10)
+    (array([  5, -13]), 4)
+    """
+    with np.errstate(over="ignore"):
+        scaled = np.rint(np.multiply(values, n_max, dtype=np.float64))
+    largest = float(max(scaled.max(), -scaled.min()))
+    if not np.isfinite(largest):
+        raise OverflowError(f"n_max={n_max:g} times a value of the left factor is not finite")
+    bits = max(1, int(largest).bit_length())
+    if bits <= _INT64_BITS:
+        return scaled.astype(np.int64), bits
+    return np.array([int(value) for value in scaled], dtype=object), bits

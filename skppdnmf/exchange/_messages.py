@@ -1,0 +1,131 @@
+"""The messages that agents send to their neighbours."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from ..exceptions import CorruptedMessageError
+from ._wire import Payload
+
+KEY, REQUEST, REPLY, WIDEN, SCALE = range(5)
+KIND_NAMES = ("key", "request", "reply", "widen", "scale")
+
+# kind, round, value bits, the two stopping counts, the scale
+_HEADER = struct.Struct(">BIHHHd")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message from an agent to a neighbour.
+
+    Parameters
+    ----------
+    kind : int
+        ``KEY`` (a public key), ``REQUEST``, ``REPLY``, ``WIDEN`` (a reply that asks
+        for wider slots) or ``SCALE`` (the agreed scale of the penalties).
+    round : int
+        The exchange that the message belongs to.
+    value_bits : int, default=0
+        Width of the sender's slots, or the width that ``WIDEN`` asks for.
+    left_count, fit_count : int, default=0
+        How many hops around the sender every agent has stopped its left-factor
+        loop, and its fit.
+    scale : float, default=0.0
+        The agreed scale.
+    payload : Payload or None, default=None
+        Numbers or ciphertexts; None where only the counts travel.
+
+    Examples
+    --------
+    >>> from skppdnmf.exchange import Message
+    >>> message = Message(4, round=3, scale=0.25)
+    >>> message.n_bytes
+    19
+    >>> Message.from_bytes(message.to_bytes()) == message
+    True
+    """
+
+    kind: int
+    round: int
+    value_bits: int = 0
+    left_count: int = 0
+    fit_count: int = 0
+    scale: float = 0.0
+    payload: Payload | None = None
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that the message takes on a wire."""
+        return _HEADER.size + (self.payload.n_bytes if self.payload else 0)
+
+    @property
+    def n_ciphertexts(self) -> int:
+        """Ciphertexts in the message."""
+        return self.payload.n_ciphertexts if self.payload else 0
+
+    def to_bytes(self) -> bytes:
+        """Serialise the message.
+
+        Returns
+        -------
+        bytes
+            Exactly `n_bytes` long.
+
+        Raises
+        ------
+        TypeError
+            If the payload holds bare numbers, which only ever move inside one
+            process.
+        """
+        header = _HEADER.pack(
+            self.kind,
+            self.round,
+            self.value_bits,
+            self.left_count,
+            self.fit_count,
+            self.scale,
+        )
+        if self.payload is None:
+            return header
+        if not isinstance(self.payload.data, bytes):
+            raise TypeError(
+                f"a {KIND_NAMES[self.kind]} whose payload is a "
+                f"{type(self.payload.data).__name__} does not leave its process"
+            )
+        return header + self.payload.data
+
+    @classmethod
+    def from_bytes(cls, data: bytes, n_ciphertexts: int = 0) -> Message:
+        """Read a serialised message.
+
+        Parameters
+        ----------
+        data : bytes
+            What `to_bytes` returned.
+        n_ciphertexts : int, default=0
+            Ciphertexts in the payload, for the traffic count.
+
+        Returns
+        -------
+        Message
+            The message.
+
+        Raises
+        ------
+        CorruptedMessageError
+            If the data is shorter than a header or of no known kind.
+        """
+        if len(data) < _HEADER.size:
+            raise CorruptedMessageError(
+                f"message of {len(data)} bytes is shorter than its header "
+                f"({_HEADER.size})"
+            )
+        kind, *fields = _HEADER.unpack_from(data)
+        if kind >= len(KIND_NAMES):
+            raise CorruptedMessageError(
+                f"message of kind {kind}, the kinds are 0 to {len(KIND_NAMES) - 1}"
+            )
+        body = bytes(data[_HEADER.size :])
+        payload = Payload(body, n_ciphertexts, len(body)) if body else None
+        return cls(kind, *fields, payload=payload)

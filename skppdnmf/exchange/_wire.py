@@ -1,0 +1,123 @@
+"""The bytes that cross an edge: one fixed header, then fixed-width numbers."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..exceptions import CorruptedMessageError, WrongKeyError
+from ._slots import MASKINGS, SlotLayout
+
+MAGIC = b"SKPN"
+VERSION = 1
+REQUEST, REPLY = 1, 2
+KINDS = {REQUEST: "request", REPLY: "reply"}
+KEY_ID_BYTES = 16
+# magic, version, kind, masking, slot count | key id | layout | ciphertexts
+_HEADER = struct.Struct(">4sBBBx16sQHHII")
+HEADER_BYTES = _HEADER.size
+PLAIN_VALUE_BYTES = 8  # a float64
+
+
+@dataclass(frozen=True)
+class Payload:
+    """What crosses an edge for one batch.
+
+    Parameters
+    ----------
+    data : bytes or ndarray
+        The serialised message under Paillier; the numbers themselves otherwise.
+    n_ciphertexts : int
+        Ciphertexts in the message.
+    n_bytes : int
+        Bytes that a wire would carry, header included.
+    """
+
+    data: Any
+    n_ciphertexts: int
+    n_bytes: int
+
+
+def ciphertext_bytes(key_size: int) -> int:
+    """Width of one serialised ciphertext: that of n**2."""
+    return 2 * (-(-key_size // 8))
+
+
+def n_ciphertexts(kind: int, layout: SlotLayout) -> int:
+    """Ciphertexts of a request or a reply."""
+    if kind == REQUEST:
+        return layout.n_request_ciphertexts
+    return layout.n_reply_ciphertexts
+
+
+def message_bytes(kind: int, layout: SlotLayout) -> int:
+    """Exact size of a message; it depends on the layout only."""
+    return HEADER_BYTES + n_ciphertexts(kind, layout) * ciphertext_bytes(
+        layout.key_size
+    )
+
+
+def header(kind: int, key_id: bytes, layout: SlotLayout) -> bytes:
+    """Serialise everything that both sides must agree upon."""
+    return _HEADER.pack(
+        MAGIC,
+        VERSION,
+        kind,
+        MASKINGS.index(layout.masking),
+        key_id,
+        layout.n_values,
+        layout.value_bits,
+        layout.mask_bits,
+        layout.key_size,
+        n_ciphertexts(kind, layout),
+    )
+
+
+def check_header(data: bytes, kind: int, key_id: bytes, layout: SlotLayout) -> None:
+    """Refuse, by name, what is not this kind of message for this key and layout."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise CorruptedMessageError(
+            f"a {KINDS[kind]} should be bytes, got {type(data).__name__}"
+        )
+    if len(data) < HEADER_BYTES:
+        raise CorruptedMessageError(
+            f"message of {len(data)} bytes is shorter than its header ({HEADER_BYTES})"
+        )
+    magic, version, got_kind, masking, got_id, *numbers = _HEADER.unpack_from(data)
+    if magic != MAGIC or version != VERSION:
+        raise CorruptedMessageError(
+            f"not a message of format {MAGIC!r} version {VERSION}: "
+            f"{magic!r} version {version}"
+        )
+    if got_id != key_id:
+        raise WrongKeyError(
+            f"message for key {got_id.hex()}, but this is key {key_id.hex()}"
+        )
+    if got_kind != kind:
+        raise CorruptedMessageError(
+            f"expected a {KINDS[kind]}, got {KINDS.get(got_kind, got_kind)!r}"
+        )
+    expected = [
+        layout.n_values,
+        layout.value_bits,
+        layout.mask_bits,
+        layout.key_size,
+        n_ciphertexts(kind, layout),
+    ]
+    if masking != MASKINGS.index(layout.masking) or numbers != expected:
+        names = ("n_values", "value_bits", "mask_bits", "key_size", "n_ciphertexts")
+        found = dict(zip(names, numbers, strict=True))
+        raise CorruptedMessageError(f"message of another layout than {layout}: {found}")
+    if len(data) != message_bytes(kind, layout):
+        raise CorruptedMessageError(
+            f"{KINDS[kind]} of {len(data)} bytes, expected "
+            f"{message_bytes(kind, layout)}"
+        )
+
+
+def plain_bytes(values: np.ndarray) -> int:
+    """Bytes of an unencrypted message."""
+    return HEADER_BYTES + PLAIN_VALUE_BYTES * len(values)
