@@ -6,13 +6,14 @@ of arXiv 2403.18326, transposed to scikit-learn's orientation.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 Array = NDArray[np.floating]
+Data = Any  # an ndarray, or a scipy sparse matrix or array in CSR format
 
 
 class LeftState(NamedTuple):
@@ -191,19 +192,19 @@ def gram(W: Array) -> NDArray[np.float64]:
     return W.T @ W
 
 
-def left_products(W: Array, X: NDArray | sparse.sparray) -> NDArray[np.float64]:
+def left_products(W: Array, X: Data) -> NDArray[np.float64]:
     """Return ``B = W^T X`` in double precision, shape (K, F)."""
     if sparse.issparse(X):
         return np.ascontiguousarray((X.T @ W).T).astype(np.float64, copy=False)
     return (W.T @ X).astype(np.float64, copy=False)
 
 
-def right_products(X: NDArray | sparse.sparray, H: Array) -> Array:
+def right_products(X: Data, H: Array) -> Array:
     """Return ``B = X H^T`` in the precision of X, shape (n, K)."""
     return X @ np.ascontiguousarray(H.T).astype(X.dtype, copy=False)
 
 
-def squared_residual(X: NDArray | sparse.sparray, W: Array, H: Array) -> float:
+def squared_residual(X: Data, W: Array, H: Array) -> float:
     """Return ``||X - W H||^2`` without forming W H where X is sparse."""
     if sparse.issparse(X):
         H = H.astype(np.float64, copy=False)

@@ -38,10 +38,10 @@ from .exchange import (
     read_public,
 )
 
-# The left factor's penalty under mu = 1, as a fraction of the data's scale, and the
+# The penalties under mu = eta = 1, as a fraction of the data's scale, and the
 # proximal weight, as a fraction of the largest sum of consensus penalties. The
 # figures come from benchmarks/bench_penalties.py.
-LEFT_PENALTY = 0.3
+UNIT_PENALTY = 0.3
 PROXIMAL_WEIGHT = 0.4
 # An agent without data borrows this fraction of the network's scale.
 _LEAST_SCALE = 1e-3
@@ -110,10 +110,10 @@ class Report(NamedTuple):
 
     iteration: int
     n_exchanges: int
-    H: NDArray[np.float64]
+    H: NDArray[np.floating]
     squared_error: float
     gram: NDArray[np.float64]
-    gradient: NDArray[np.float64]
+    gradient: NDArray[np.floating]
     stopped: bool
 
 
@@ -235,9 +235,7 @@ class Agent:
         message = Message(KEY, 0, payload=payload)
         return [(j, message) for j in self.neighbours]
 
-    def advance(
-        self, arrived: list[tuple[int, Message]]
-    ) -> list[tuple[int, Message]]:
+    def advance(self, arrived: list[tuple[int, Message]]) -> list[tuple[int, Message]]:
         """Take messages and go on as far as they allow.
 
         At most one BCD iteration is finished in a call; its report is then the last
@@ -298,24 +296,25 @@ class Agent:
 
     def _take(self, outbox: list[tuple[int, Message]]) -> None:
         """Use the messages of the present round, keep those of later ones."""
-        later = []
-        for sender, message in self._inbox:
-            if message.kind == SCALE:
-                self._take_scale(message, outbox)
-            elif (
-                self.phase not in ("average", "left")
-                or message.round != self._exchange.round
-            ):
-                later.append((sender, message))
-            elif message.kind == REQUEST:
-                self._take_request(sender, message, outbox)
-            else:
-                again = self._exchange.accept(self._place[sender], message)
-                if again is not None:
-                    outbox.append((sender, again))
-        if self._inbox and len(later) < len(self._inbox):
-            self._inbox = later
-            self._take(outbox)  # a scale may have opened the round of earlier ones
+        while self._inbox:
+            inbox, self._inbox = self._inbox, []
+            phase = self.phase
+            for sender, message in inbox:
+                if message.kind == SCALE:
+                    self._take_scale(message, outbox)
+                elif (
+                    self.phase not in ("average", "left")
+                    or message.round != self._exchange.round
+                ):
+                    self._inbox.append((sender, message))
+                elif message.kind == REQUEST:
+                    self._take_request(sender, message, outbox)
+                else:
+                    again = self._exchange.accept(self._place[sender], message)
+                    if again is not None:
+                        outbox.append((sender, again))
+            if self.phase == phase:  # else the scale may have opened a kept round
+                break
 
     def _take_request(
         self, sender: int, message: Message, outbox: list[tuple[int, Message]]
@@ -333,7 +332,7 @@ class Agent:
 
     def _begin_round(
         self,
-        values: NDArray[np.float64],
+        values: NDArray[np.floating],
         active: list[bool],
         outbox: list[tuple[int, Message]],
     ) -> None:
@@ -411,7 +410,7 @@ class Agent:
         mu = self.settings.mu
         if self.settings.penalty_scaling == "data":
             size = float(np.trace(gram)) / len(gram)
-            mu *= LEFT_PENALTY * max(size, _LEAST_SCALE * self._scale)
+            mu *= UNIT_PENALTY * max(size, _LEAST_SCALE * self._scale)
         self.left = self.left._replace(
             P=admm.rescale_multiplier(self.left.P, self._mu, mu)
             if self.iteration
@@ -504,7 +503,7 @@ class Agent:
         gram = H @ H.T
         eta = self.settings.eta
         if self.settings.penalty_scaling == "data":
-            eta *= float(np.trace(gram)) / len(gram)
+            eta *= UNIT_PENALTY * float(np.trace(gram)) / len(gram)
         if not self.X.shape[0] or not eta:
             return
         R = admm.rescale_multiplier(self.right.R, self._eta or eta, eta)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -366,7 +365,9 @@ default="random"
             if n_parts is not None:
                 if network is not None and network.n_agents != n_parts:
                     make_network(self.adjacency, n_parts)  # raises
-                partition = Partition(np.asarray(agents), labels or list(range(n_parts)))
+                partition = Partition(
+                    np.asarray(agents), labels or list(range(n_parts))
+                )
             else:
                 partition = assign_agents(agents, n_samples, labels)
         if network is None:
@@ -374,7 +375,7 @@ default="random"
         elif network.n_agents != partition.n_agents:
             make_network(self.adjacency, partition.n_agents)  # raises
         elif agents is None:
-            partition = Partition(partition.sample_agents, list(network.labels))
+            partition = Partition(partition.sample_agents, list(network.labels or []))
         return partition, network
 
     def _run(self, X, partition, network: Network, start, seeds: Seeds):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
@@ -19,6 +21,10 @@ from .exchange import Message
 
 Letters = list[tuple[int, Message]]
 Observer = Callable[[HistoryRow], bool]
+
+# Turns of all agents shorter than this, in seconds, run in one thread: threads that
+# hand the interpreter's lock to and fro would only slow them down.
+_SHORT_TURN = 0.05
 
 
 class Outcome(NamedTuple):
@@ -151,13 +157,17 @@ def run_federation(
     rows: list[HistoryRow] = []
     inboxes: list[Letters | None] = [None] * len(agents)
     pending: list[deque[Report]] = [deque() for _ in agents]
-    n_jobs_now = min(effective_n_jobs(n_jobs), len(agents))
+    several = min(effective_n_jobs(n_jobs), len(agents)) > 1
+    backend, _ = get_active_backend(prefer="threads")
+    threads = getattr(backend, "supports_sharedmem", False)
+    turn_seconds = math.inf
     with (
         _linear_algebra().limit(limits=1, user_api="blas"),
         Parallel(n_jobs=n_jobs, prefer="threads", max_nbytes=None) as parallel,
     ):
         while True:
-            if n_jobs_now > 1:
+            turn_started = time.perf_counter()
+            if several and (not threads or turn_seconds > _SHORT_TURN):
                 results = parallel(
                     delayed(_advance)(agent, inbox)
                     for agent, inbox in zip(agents, inboxes, strict=True)
@@ -169,12 +179,13 @@ def run_federation(
                     agent.start() if inbox is None else agent.advance(inbox)
                     for agent, inbox in zip(agents, inboxes, strict=True)
                 ]
+            turn_seconds = time.perf_counter() - turn_started
             started_now = inboxes[0] is None
             inboxes = [[] for _ in agents]
             for i, outbox in enumerate(outboxes):
                 for receiver, message in outbox:
                     traffic.count(i, receiver, message)
-                    inboxes[receiver].append((i, message))  # type: ignore[union-attr]
+                    inboxes[receiver].append((i, message))
             for agent, reports in zip(agents, pending, strict=True):
                 reports += agent.reports
                 agent.reports = []

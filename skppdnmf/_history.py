@@ -38,12 +38,12 @@ class HistoryRow(NamedTuple):
     bytes: int
 
 
-def mean_components(copies: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def mean_components(copies: Sequence[NDArray[np.floating]]) -> NDArray[np.floating]:
     """Return the mean of the agents' copies of the left factor."""
     return np.mean(np.stack(copies), axis=0)
 
 
-def consensus_error(copies: Sequence[NDArray[np.float64]]) -> float:
+def consensus_error(copies: Sequence[NDArray[np.floating]]) -> float:
     """Return the root mean square distance of the copies from their mean.
 
     Parameters

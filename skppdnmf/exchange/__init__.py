@@ -3,15 +3,12 @@
 from ._ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
 from ._difference import DifferenceExchange, fixed_point
 from ._fixed_base import TABLES
-from ._keys import (
-    MIN_KEY_SIZE,
-    PaillierPrivateKey,
-    PaillierPublicKey,
-    generate_keypair,
-)
+from ._keygen import generate_keypair
+from ._keys import PaillierPrivateKey, PaillierPublicKey
 from ._masks import draw_dither, draw_masks, system_generator
 from ._messages import KEY, REPLY, REQUEST, SCALE, WIDEN, Message
 from ._noise import NoisePool
+from ._primes import MIN_KEY_SIZE
 from ._public import public_payload, read_public
 from ._slots import SlotLayout
 from ._wire import Payload

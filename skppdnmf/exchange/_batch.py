@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -14,26 +15,37 @@ from gmpy2 import mpz
 
 from ..exceptions import CorruptedMessageError
 from ._keys import PaillierPrivateKey, PaillierPublicKey
-from ._noise import Noise, embed
+from ._noise import Noise, embed, owner_noise, responder_noise
 from ._slots import SlotLayout, pack_slots
 from ._wire import HEADER_BYTES, ciphertext_bytes
 
 T = TypeVar("T")
 
 
-def in_threads(
-    function: Callable[..., list[T]], n_threads: int, *lists: Any
+def in_chunks(
+    function: Callable[..., list[T]],
+    executor: Executor | None,
+    n_chunks: int,
+    fixed: tuple[Any, ...],
+    *lists: Any,
 ) -> list[T]:
-    """Apply to contiguous chunks of equally long lists and join the results."""
+    """Apply to contiguous chunks of equally long lists and join the results.
+
+    `function` must be importable and take `fixed` first, so that it can travel to
+    another process. Without an executor one chunk runs here, several in threads.
+    """
     size = len(lists[0])
-    n_threads = max(1, min(n_threads, size))
-    if n_threads == 1:
-        return function(*lists)
-    bounds = [size * i // n_threads for i in range(n_threads + 1)]
+    n_chunks = max(1, min(n_chunks, size))
+    if executor is None:
+        if n_chunks == 1:
+            return function(*fixed, *lists)
+        with ThreadPoolExecutor(n_chunks) as threads:
+            return in_chunks(function, threads, n_chunks, fixed, *lists)
+    bounds = [size * i // n_chunks for i in range(n_chunks + 1)]
     spans = [slice(*pair) for pair in pairwise(bounds)]
-    with ThreadPoolExecutor(n_threads) as executor:
-        jobs = [executor.submit(function, *(x[span] for x in lists)) for span in spans]
-        return [item for job in jobs for item in job.result()]
+    chunks = [[part[span] for part in lists] for span in spans]
+    jobs = [executor.submit(function, *fixed, *chunk) for chunk in chunks]
+    return [item for job in jobs for item in job.result()]
 
 
 def serialise(ciphertexts: Sequence[Any], key_size: int) -> bytes:
@@ -75,11 +87,11 @@ def check_symbols(ciphertexts: Sequence[Any], public_key: PaillierPublicKey) -> 
     if public_key.scheme == "full":
         return
     n = public_key.n
-    for index, ciphertext in enumerate(ciphertexts):
+    for ciphertext in ciphertexts:
         symbol = gmpy2.jacobi(ciphertext % n, n)
         if symbol != 1:
             raise CorruptedMessageError(
-                f"ciphertext {index} has Jacobi symbol {symbol} where "
+                f"a ciphertext has Jacobi symbol {symbol} where "
                 f"scheme={public_key.scheme!r} promises 1"
             )
 
@@ -95,17 +107,33 @@ def request_plaintexts(values: np.ndarray, layout: SlotLayout) -> list[Any]:
     ]
 
 
-def encrypt(
-    plaintexts: Sequence[Any],
-    noise: Sequence[Noise],
-    public_key: PaillierPublicKey,
+def join(
+    plaintexts: Sequence[Any], noise: Sequence[Noise], public_key: PaillierPublicKey
 ) -> list[Any]:
-    """Join plaintexts and noise."""
+    """Make ciphertexts of plaintexts and noise."""
     n = public_key.n
     return [
         embed(a, s + plaintext, n)
         for plaintext, (a, s) in zip(plaintexts, noise, strict=True)
     ]
+
+
+def encrypt(
+    key: PaillierPrivateKey, plaintexts: Sequence[Any], noise: Sequence[Any]
+) -> list[Any]:
+    """Encrypt under one's own key; noise that is None is made now."""
+    return join(
+        plaintexts, _complete(noise, lambda k: owner_noise(key, k)), key.public_key
+    )
+
+
+def _complete(
+    noise: Sequence[Noise | None], make: Callable[[int], list[Noise]]
+) -> list[Noise]:
+    """Make the noise that no pool has provided."""
+    ready = [item for item in noise if item is not None]
+    missing = len(noise) - len(ready)
+    return ready + make(missing) if missing else ready
 
 
 def multi_power(bases: Sequence[Any], exponents: Sequence[int], modulus: Any) -> Any:
@@ -133,39 +161,49 @@ def multi_power(bases: Sequence[Any], exponents: Sequence[int], modulus: Any) ->
     return gmpy2.powmod(powers[index], -exponent, modulus)
 
 
-def respond_scalar(
-    ciphertexts: Sequence[Any],
-    mask: int,
-    plaintexts: Sequence[Any],
-    noise: Sequence[Noise],
+def respond(
     public_key: PaillierPublicKey,
-) -> list[Any]:
-    """Raise every ciphertext to the mask, add plaintext and noise."""
-    n_square = public_key.n_square
-    powers = gmpy2.powmod_base_list(list(ciphertexts), mask, n_square)
-    fresh = [
-        (power * a % n_square, s) for power, (a, s) in zip(powers, noise, strict=True)
-    ]
-    return encrypt(plaintexts, fresh, public_key)
-
-
-def respond_entrywise(
+    n_bits: int,
+    verify: bool,
     groups: Sequence[Sequence[Any]],
-    masks: Sequence[Sequence[int]],
+    masks: Sequence[Any],
     plaintexts: Sequence[Any],
-    noise: Sequence[Noise],
-    public_key: PaillierPublicKey,
+    noise: Sequence[Any],
 ) -> list[Any]:
-    """Gather each group of ciphertexts, raised to their masks, into one."""
+    """Mask ciphertexts, add plaintexts and noise of `n_bits`.
+
+    A group holds the ciphertexts that end in one answer: a single one with a single
+    mask under scalar masking, one a slot with as many masks under entrywise masking.
+    """
+    if verify:
+        check_symbols([c for group in groups for c in group], public_key)
     n_square = public_key.n_square
-    fresh = [
-        (multi_power(group, exponents, n_square) * a % n_square, s)
-        for group, exponents, (a, s) in zip(groups, masks, noise, strict=True)
+    make = partial(responder_noise, public_key, n_bits=n_bits)
+    fresh = []
+    masked = _masked_groups(groups, masks, n_square)
+    for power, (a, s) in zip(masked, _complete(noise, make), strict=True):
+        fresh.append((power * a % n_square, s))
+    answers = join(plaintexts, fresh, public_key)
+    # An answer is a product of powers of all it came from: if it is a unit, so was
+    # every ciphertext of the request.
+    check_units(answers, public_key)
+    return answers
+
+
+def _masked_groups(
+    groups: Sequence[Sequence[Any]], masks: Sequence[Any], n_square: Any
+) -> list[Any]:
+    """Product of powers of each group."""
+    if all(isinstance(mask, int) for mask in masks):
+        bases = [group[0] for group in groups]
+        return gmpy2.powmod_base_list(bases, masks[0], n_square)
+    return [
+        multi_power(group, exponents, n_square)
+        for group, exponents in zip(groups, masks, strict=True)
     ]
-    return encrypt(plaintexts, fresh, public_key)
 
 
-def decrypt(ciphertexts: Sequence[Any], key: PaillierPrivateKey) -> list[Any]:
+def decrypt(key: PaillierPrivateKey, ciphertexts: Sequence[Any]) -> list[Any]:
     """Decrypt to residues modulo n, by the Chinese remainder theorem.
 
     The power that removes the noise leaves 1 modulo p (and q) for every true

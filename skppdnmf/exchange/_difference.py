@@ -91,9 +91,18 @@ class DifferenceExchange:
         self.name = name
         self.round = -1
         self._waiting: set[int] = set()
+        self._layouts: dict[int, SlotLayout] = {}
+        self._wide: dict[int, SlotLayout] = {}
 
     def _layout(self, value_bits: int) -> SlotLayout:
         """Slots for values of this width; an error that says what to change."""
+        layout = self._layouts.get(value_bits)
+        if layout is None:
+            layout = self._layouts[value_bits] = self._make_layout(value_bits)
+        return layout
+
+    def _make_layout(self, value_bits: int) -> SlotLayout:
+        """Lay out slots, or say why none fits."""
         try:
             return SlotLayout(
                 self.n_values, value_bits, MASK_BITS, self.masking, self.key_size
@@ -166,23 +175,23 @@ class DifferenceExchange:
         """Draw one secret factor for each neighbour or for each of its values."""
         size = self.n_values if self.masking == "entrywise" else 1
         self._masks = self.rng.uniform(0.1, 1.0, size=(len(self._active), size))
-        self._dithers = [None] * len(self._active)
+        self._dithers: Any = [None] * len(self._active)
 
     def _draw_integers(self, layout: SlotLayout) -> None:
         """Draw masks and dithers for each neighbour."""
         n = len(self._active)
-        wide = SlotLayout(
-            n * self.n_values, 1, layout.mask_bits, layout.masking, layout.key_size
-        )
+        wide = self._wide.get(n)
+        if wide is None:
+            wide = self._wide[n] = SlotLayout(
+                n * self.n_values, 1, layout.mask_bits, layout.masking, layout.key_size
+            )
         if self.masking == "entrywise":
             masks = draw_masks(self.rng, wide)
-            self._dithers = draw_dither(self.rng, masks, wide).reshape(n, -1)
             self._masks = masks.reshape(n, -1)
         else:
             self._masks = np.array([[draw_masks(self.rng, layout)] for _ in range(n)])
-            self._dithers = draw_dither(
-                self.rng, np.repeat(self._masks, self.n_values), wide
-            ).reshape(n, -1)
+            masks = np.repeat(self._masks, self.n_values)
+        self._dithers = draw_dither(self.rng, masks, wide).reshape(n, -1)
 
     def _request(self) -> Message:
         """Encrypt the values in slots of the current width."""
@@ -314,7 +323,9 @@ def fixed_point(values: NDArray[np.floating], n_max: float) -> tuple[Any, int]:
         scaled = np.rint(np.multiply(values, n_max, dtype=np.float64))
     largest = float(max(scaled.max(), -scaled.min()))
     if not np.isfinite(largest):
-        raise OverflowError(f"n_max={n_max:g} times a value of the left factor is not finite")
+        raise OverflowError(
+            f"n_max={n_max:g} times a value of the left factor is not finite"
+        )
     bits = max(1, int(largest).bit_length())
     if bits <= _INT64_BITS:
         return scaled.astype(np.int64), bits

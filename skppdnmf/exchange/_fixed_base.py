@@ -6,20 +6,23 @@ width, and a sum of the s's. m is the modulus n, or one of its primes.
 
 The rows of a table hold the base to the powers ``d * 2**(window * row)``; a power
 with an exponent of L bits then costs ``L / window`` multiplications by half-width
-numbers. For 2048-bit keys, the owner's two tables (modulo p**2 and q**2, exponents of
-1,024 bits) and a responder's (modulo n**2, 1,100 bits) cost, about:
+numbers. For 2048-bit keys, memory and multiplications of the owner's two tables
+(modulo p**2 and q**2, exponents of 1,024 bits) and of a responder's (modulo n**2,
+1,100 bits):
 
-======  ========================  =========================
-window  owner: MB, multiplications  responder: MB, multiplications
-======  ========================  =========================
-4       3, 512                    3, 275
-5       5, 410                    5, 220
-6       9, 342                    8, 184
-7       15, 294                   15, 158
-8       26, 256                   25, 138
-9       47, 228                   43, 123
-10      84, 206                   78, 110
-======  ========================  =========================
+======  ==================  ==================
+window  owner               responder
+======  ==================  ==================
+4        3.0 MiB,  2 x 256   2.7 MiB,  275
+5        4.8 MiB,  2 x 205   4.3 MiB,  220
+6        8.0 MiB,  2 x 171   7.2 MiB,  184
+7       13.8 MiB,  2 x 147  12.3 MiB,  158
+8       24.0 MiB,  2 x 128  21.6 MiB,  138
+9       42.8 MiB,  2 x 114  38.4 MiB,  123
+10      77.2 MiB,  2 x 103  68.8 MiB,  110
+======  ==================  ==================
+
+By default a key gets window 8: beyond it memory doubles for a tenth of the time.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Paillier keys: generation, JSON, and conversion from and to `phe`."""
+"""Paillier keys: JSON, and conversion from and to `phe`."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import secrets
-import warnings
 from functools import cached_property
 from typing import Any
 
@@ -13,18 +12,15 @@ import gmpy2
 import phe
 from gmpy2 import mpz
 
-from ..exceptions import CorruptedMessageError, InsecureKeyWarning, WrongKeyError
+from ..exceptions import CorruptedMessageError, WrongKeyError
 from ._primes import (
     MIN_KEY_SIZE,
-    SMALLEST_SUBGROUP_KEY,
     SUBGROUP_BITS,
-    find_primes,
     meets_conditions,
 )
 from ._wire import KEY_ID_BYTES
 
 SCHEMES = ("djn", "subgroup")
-SECURE_KEY_SIZE = 2048
 _PUBLIC_FORMAT = "skppdnmf-paillier-public-key"
 _PRIVATE_FORMAT = "skppdnmf-paillier-private-key"
 _VERSION = 1
@@ -38,7 +34,7 @@ def random_unit(n: Any) -> Any:
             return x
 
 
-def _noise_base(n: Any) -> Any:
+def short_noise_base(n: Any) -> Any:
     """Return -x**2: a generator of short-exponent noise, of Jacobi symbol +1."""
     return -(random_unit(n) ** 2) % n
 
@@ -363,7 +359,7 @@ class PaillierPrivateKey:
         `phe` does not know: give neighbours ``result.public_key``.
         """
         p, q = mpz(key.p), mpz(key.q)
-        h = _noise_base(p * q) if meets_conditions(p, q) else None
+        h = short_noise_base(p * q) if meets_conditions(p, q) else None
         return cls(PaillierPublicKey(p * q, h), p, q)
 
     def to_json(self) -> str:
@@ -404,78 +400,3 @@ class PaillierPrivateKey:
 def centre(residue: Any, n: Any) -> Any:
     """Map a residue modulo n to the signed integer nearest to zero."""
     return residue - n if 2 * residue > n else residue
-
-
-def _subgroup_base(p: Any, q: Any, r_p: Any, r_q: Any) -> Any:
-    """Element of order r_p modulo p and r_q modulo q."""
-    parts = []
-    for prime, order in ((p, r_p), (q, r_q)):
-        part = mpz(1)
-        while part == 1:
-            part = gmpy2.powmod(random_unit(prime), (prime - 1) // order, prime)
-        parts.append(part)
-    return parts[0] + p * ((parts[1] - parts[0]) * gmpy2.invert(p, q) % q)
-
-
-def generate_keypair(
-    key_size: int = 2048, scheme: str = "djn"
-) -> tuple[PaillierPublicKey, PaillierPrivateKey]:
-    """Generate a Paillier key pair.
-
-    Parameters
-    ----------
-    key_size : int, default=2048
-        Bits of the modulus, even and at least 64. Below 2048 nothing is protected.
-    scheme : {"djn", "subgroup"}, default="djn"
-        "djn": Damgard, Jurik and Nielsen's short-exponent noise; primes p = q = 3
-        (mod 4) with gcd(p - 1, q - 1) = 2 and no small factors in (p - 1) / 2.
-        "subgroup": moreover 256-bit primes divide p - 1 and q - 1, and the noise
-        lives in the subgroup of their orders, so that decryption needs 256-bit
-        exponents only (Paillier 1999, scheme 3). Faster, on a stronger assumption.
-
-    Returns
-    -------
-    public_key : PaillierPublicKey
-        For the neighbours.
-    private_key : PaillierPrivateKey
-        To be kept.
-
-    Raises
-    ------
-    ValueError
-        The size is odd or too small for the scheme.
-
-    Warns
-    -----
-    InsecureKeyWarning
-        The key has fewer than 2048 bits.
-
-    Examples
-    --------
-    >>> from skppdnmf.exchange import generate_keypair
-    >>> public, private = generate_keypair()
-    >>> public.key_size, private.decrypt(public.encrypt(7))
-    (2048, 7)
-    """
-    if isinstance(key_size, bool) or not hasattr(key_size, "__index__"):
-        raise TypeError(f"key_size={key_size!r} should be an integer")
-    key_size = int(key_size)
-    if scheme not in SCHEMES:
-        raise ValueError(f"scheme={scheme!r} should be one of {SCHEMES}")
-    smallest = SMALLEST_SUBGROUP_KEY if scheme == "subgroup" else MIN_KEY_SIZE
-    if key_size < smallest or key_size % 2:
-        raise ValueError(
-            f"key_size={key_size} should be even and >= {smallest} "
-            f"(the smallest that fits scheme={scheme!r})"
-        )
-    if key_size < SECURE_KEY_SIZE:
-        warnings.warn(
-            f"key_size={key_size} protects nothing; use {SECURE_KEY_SIZE} or more",
-            InsecureKeyWarning,
-            stacklevel=2,
-        )
-    primes = find_primes(key_size, scheme)
-    n = primes.p * primes.q
-    h = _subgroup_base(*primes) if scheme == "subgroup" else _noise_base(n)
-    public = PaillierPublicKey(n, h, scheme)
-    return public, PaillierPrivateKey(public, *primes)

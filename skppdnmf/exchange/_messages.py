@@ -121,11 +121,11 @@ class Message:
                 f"message of {len(data)} bytes is shorter than its header "
                 f"({_HEADER.size})"
             )
-        kind, *fields = _HEADER.unpack_from(data)
+        kind, number, value_bits, left, fit, scale = _HEADER.unpack_from(data)
         if kind >= len(KIND_NAMES):
             raise CorruptedMessageError(
                 f"message of kind {kind}, the kinds are 0 to {len(KIND_NAMES) - 1}"
             )
         body = bytes(data[_HEADER.size :])
         payload = Payload(body, n_ciphertexts, len(body)) if body else None
-        return cls(kind, *fields, payload=payload)
+        return cls(kind, number, value_bits, left, fit, scale, payload)

@@ -78,4 +78,3 @@ def read_public(payload: Payload | None) -> PaillierPublicKey | None:
 def _number_bytes(key_size: int) -> int:
     """Bytes of a number below the modulus."""
     return -(-key_size // 8)
-

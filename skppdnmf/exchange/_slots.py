@@ -158,6 +158,14 @@ class SlotLayout:
         self.__dict__.update(state)
 
 
+def check_key_size(key_size: int, layout: SlotLayout) -> None:
+    """Raise if a layout was made for keys of another size."""
+    if key_size != layout.key_size:
+        raise ValueError(
+            f"layout for key_size={layout.key_size}, the key has {key_size}"
+        )
+
+
 def as_integers(values: Any, n_values: int, name: str) -> np.ndarray:
     """Return a 1-D array of integers (a signed or unsigned dtype, or object)."""
     array = np.asarray(values)

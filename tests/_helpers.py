@@ -1,0 +1,3 @@
+"""Helpers shared by several test files."""
+
+GRAPHS = ("random", "path", "star", "ring", "complete")
