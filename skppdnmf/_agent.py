@@ -29,7 +29,6 @@ from ._stopping import StopCount
 from .exchange import (
     KEY,
     REQUEST,
-    SCALE,
     WIDEN,
     Cipher,
     DifferenceExchange,
@@ -66,8 +65,9 @@ class AgentSettings:
         ``sqrt(l_2 l_N)`` of the graph's Laplacian eigenvalues.
     averaging : AveragingPlan
         How the scale is averaged.
-    leader : int
-        Number of the agent whose estimate of the scale becomes everybody's.
+    leader, leader_eccentricity : int
+        Number of the agent whose estimate of the scale becomes everybody's, and the
+        hops from it to the farthest agent.
     mu, eta, g_max, penalty_scaling, update, masking, n_max, key_size, max_iter, \
 max_admm_iter, tol
         As for `PrivateDistributedNMF`.
@@ -78,6 +78,7 @@ max_admm_iter, tol
     connectivity: float
     averaging: AveragingPlan
     leader: int
+    leader_eccentricity: int
     mu: float
     eta: float
     g_max: float
@@ -175,6 +176,7 @@ class Agent:
         self.right = admm.RightState(empty, empty, empty)
         self._last_W = empty
         self._mu = self._eta = self._scale = 0.0
+        self._spreading = 0
         self.iteration = 0
         self.n_exchanges = 0
         self.reports: list[Report] = []
@@ -270,7 +272,6 @@ class Agent:
         while (
             not self.finished
             and self.iteration == iteration
-            and self.phase in ("average", "left")
             and self._exchange.complete
             and self._heard == len(self.neighbours)
         ):
@@ -296,39 +297,45 @@ class Agent:
 
     def _take(self, outbox: list[tuple[int, Message]]) -> None:
         """Use the messages of the present round, keep those of later ones."""
-        while self._inbox:
-            inbox, self._inbox = self._inbox, []
-            phase = self.phase
-            for sender, message in inbox:
-                if message.kind == SCALE:
-                    self._take_scale(message, outbox)
-                elif (
-                    self.phase not in ("average", "left")
-                    or message.round != self._exchange.round
-                ):
-                    self._inbox.append((sender, message))
-                elif message.kind == REQUEST:
-                    self._take_request(sender, message, outbox)
-                else:
-                    again = self._exchange.accept(self._place[sender], message)
-                    if again is not None:
-                        outbox.append((sender, again))
-            if self.phase == phase:  # else the scale may have opened a kept round
-                break
+        inbox, self._inbox = self._inbox, []
+        requests = []
+        for sender, message in inbox:
+            if message.round != self._exchange.round:
+                self._inbox.append((sender, message))
+            elif message.kind == REQUEST:
+                requests.append((sender, message))
+            else:
+                again = self._exchange.accept(self._place[sender], message)
+                if again is not None:
+                    outbox.append((sender, again))
+        if requests:
+            self._take_requests(requests, outbox)
 
-    def _take_request(
-        self, sender: int, message: Message, outbox: list[tuple[int, Message]]
+    def _take_requests(
+        self,
+        requests: list[tuple[int, Message]],
+        outbox: list[tuple[int, Message]],
     ) -> None:
-        """Answer a neighbour and note how far it has stopped."""
-        k = self._place[sender]
-        if message.payload is not None:
-            reply = self._exchange.answer(k, self._publics[k], message)
-            outbox.append((sender, reply))
+        """Answer neighbours and note how far they have stopped."""
+        asked = [
+            (k, self._publics[k], message)
+            for k, message in (
+                (self._place[sender], message) for sender, message in requests
+            )
+            if message.payload is not None
+        ]
+        widened = set()
+        for (k, *_), reply in zip(asked, self._exchange.answer(asked), strict=True):
+            outbox.append((self.neighbours[k], reply))
             if reply.kind == WIDEN:
-                return  # the request will come again
-        self._heard += 1
-        self._left_count.hear(k, message.left_count)
-        self._fit_count.hear(k, message.fit_count)
+                widened.add(k)  # the request will come again
+        for sender, message in requests:
+            k = self._place[sender]
+            if k not in widened:
+                self._heard += 1
+                self._scale = self._scale or message.scale
+                self._left_count.hear(k, message.left_count)
+                self._fit_count.hear(k, message.fit_count)
 
     def _begin_round(
         self,
@@ -339,7 +346,7 @@ class Agent:
         """Send the requests of a round."""
         self._heard = 0
         counts = (self._left_count.value, self._fit_count.value)
-        requests = self._exchange.begin(values, active, counts)
+        requests = self._exchange.begin(values, active, counts, self._scale)
         outbox += zip(self.neighbours, requests, strict=True)
 
     # The scale of the data -----------------------------------------------------
@@ -356,27 +363,22 @@ class Agent:
             )
 
     def _end_averaging_round(self, outbox: list[tuple[int, Message]]) -> None:
-        """Take a round of differences; let the leader announce the result."""
-        self._average.update(self._exchange.differences())
+        """Take a round of differences; then pass the leader's estimate on."""
+        everyone = [True] * len(self.neighbours)
         if not self._average.done:
-            self._begin_round(
-                self._average.values, [True] * len(self.neighbours), outbox
-            )
-        elif self.number == self.settings.leader:
-            self._announce(self._average.estimate() or 1.0, outbox)
+            self._average.update(self._exchange.differences())
+            if not self._average.done:
+                self._begin_round(self._average.values, everyone, outbox)
+                return
+            if self.number == self.settings.leader:
+                self._scale = self._average.estimate() or 1.0
         else:
-            self.phase = "scale"
-
-    def _take_scale(self, message: Message, outbox: list[tuple[int, Message]]) -> None:
-        """Adopt the announced scale and pass it on, once."""
-        if self.phase == "scale":
-            self._announce(message.scale, outbox)
-
-    def _announce(self, scale: float, outbox: list[tuple[int, Message]]) -> None:
-        """Tell the neighbours the scale and begin with the left factor."""
-        message = Message(SCALE, self._average.n_rounds, scale=scale)
-        outbox += [(j, message) for j in self.neighbours]
-        self._begin_left(scale, outbox)
+            self._spreading += 1
+        if self._spreading < self.settings.leader_eccentricity:
+            nobody = [False] * len(self.neighbours)
+            self._begin_round(self._average.values, nobody, outbox)
+        else:
+            self._begin_left(self._scale, outbox)
 
     def _begin_left(self, scale: float, outbox: list[tuple[int, Message]]) -> None:
         """Fix the penalties of the consensus and start the first BCD iteration."""
@@ -391,7 +393,7 @@ class Agent:
         self._rho = largest * (MEAN_MASK_PRODUCT if published else PROXIMAL_WEIGHT)
         # The printed multiplier update lacks the factor 1/2.
         self._step = gamma_square * (1.0 if published else 0.5)
-        self._left_exchange.round = self._average.n_rounds - 1
+        self._left_exchange.round = self._average_exchange.round
         self._exchange = self._left_exchange
         self.phase = "left"
         self._begin_iteration(outbox)

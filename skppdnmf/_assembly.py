@@ -118,6 +118,7 @@ def make_settings(network: Network, **parameters: Any) -> AgentSettings:
         connectivity=connectivity,
         averaging=plan_averaging(network.adjacency),
         leader=int(np.argmin(network.eccentricities)),
+        leader_eccentricity=int(network.eccentricities.min()),
         **parameters,
     )
 

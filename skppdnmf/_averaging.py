@@ -117,7 +117,8 @@ class PrivateAverage:
 
     def estimate(self) -> float:
         """Share of agents that take part times the geometric mean of their numbers."""
-        share = min(1.0, float(self.values[0]))
+        share = float(self.values[0])
         if share <= 0.5 ** (VALUE_BITS - 16):
             return 0.0
-        return share * 2.0 ** float(self.values[1] / share)
+        # A share above 1, which momentum may cause, still divides the logarithm.
+        return min(1.0, share) * 2.0 ** float(self.values[1] / share)

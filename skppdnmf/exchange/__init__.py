@@ -6,7 +6,7 @@ from ._fixed_base import TABLES
 from ._keygen import generate_keypair
 from ._keys import PaillierPrivateKey, PaillierPublicKey
 from ._masks import draw_dither, draw_masks, system_generator
-from ._messages import KEY, REPLY, REQUEST, SCALE, WIDEN, Message
+from ._messages import KEY, REPLY, REQUEST, WIDEN, Message
 from ._noise import NoisePool
 from ._primes import MIN_KEY_SIZE
 from ._public import public_payload, read_public
@@ -18,7 +18,6 @@ __all__ = [
     "MIN_KEY_SIZE",
     "REPLY",
     "REQUEST",
-    "SCALE",
     "TABLES",
     "WIDEN",
     "Cipher",

@@ -184,6 +184,44 @@ class SimulatedCipher:
         dither = check_dither(dither, masks, layout)
         return self._payload(answer(values, numbers, masks, dither), REPLY, layout)
 
+    def reply_many(
+        self,
+        requests: list[Payload],
+        values: np.ndarray,
+        masks: np.ndarray,
+        dithers: np.ndarray,
+        layouts: list[SlotLayout],
+    ) -> list[Payload]:
+        """Answer several neighbours at once; the caller vouches for the ranges.
+
+        Parameters
+        ----------
+        requests : list of n Payload
+            One for each neighbour.
+        values : ndarray of shape (n_values,)
+            The agent's own integers.
+        masks, dithers : ndarray of shape (n, n_values) or (n, 1)
+            A row for each neighbour.
+        layouts : list of n SlotLayout
+            The neighbours' layouts.
+
+        Returns
+        -------
+        list of n Payload
+            The replies that `reply` would make one by one.
+        """
+        rows = np.array(
+            [
+                self._check(request, REQUEST, layout)
+                for request, layout in zip(requests, layouts, strict=True)
+            ]
+        )
+        answers = answer(values, rows, masks, dithers)
+        return [
+            self._payload(row, REPLY, layout)
+            for row, layout in zip(answers, layouts, strict=True)
+        ]
+
     def open(self, reply: Payload, layout: SlotLayout) -> np.ndarray:
         """Return the integers."""
         return self._check(reply, REPLY, layout)

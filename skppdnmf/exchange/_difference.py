@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._ciphers import Cipher
+from ._ciphers import Cipher, SimulatedCipher
 from ._masks import draw_dither, draw_masks
 from ._messages import REPLY, REQUEST, WIDEN, Message
 from ._slots import SlotLayout
+from ._wire import Payload
 
 MASK_BITS = 12
 _INT64_BITS = 62
@@ -59,7 +60,7 @@ class DifferenceExchange:
     ...          for seed in (0, 1)]
     >>> values = np.array([[1.0, 2.0, 0.0], [1.5, 1.0, 0.0]])
     >>> requests = [side.begin(u, [True])[0] for side, u in zip(sides, values)]
-    >>> replies = [side.answer(0, None, requests[1 - k])
+    >>> replies = [side.answer([(0, None, requests[1 - k])])[0]
     ...            for k, side in enumerate(sides)]
     >>> for k, side in enumerate(sides):
     ...     _ = side.accept(0, replies[1 - k])
@@ -125,6 +126,7 @@ class DifferenceExchange:
         values: NDArray[np.floating],
         active: Sequence[bool],
         counts: tuple[int, int] = (0, 0),
+        scale: float = 0.0,
     ) -> list[Message]:
         """Start a round with the agent's values.
 
@@ -136,6 +138,8 @@ class DifferenceExchange:
             Which neighbours take part; the others' differences are zero.
         counts : tuple of two ints, default=(0, 0)
             The stopping counts to send along.
+        scale : float, default=0.0
+            The scale to send along.
 
         Returns
         -------
@@ -152,7 +156,8 @@ class DifferenceExchange:
         self._active = [k for k in range(self.n_neighbours) if active[k]]
         self._waiting = set(self._active)
         self._answers: list[Any] = [None] * self.n_neighbours
-        resting = Message(REQUEST, self.round, 0, *counts)
+        self._along = (*counts, scale)
+        resting = Message(REQUEST, self.round, 0, *self._along)
         requests = [resting] * self.n_neighbours
         if not self._active:
             return requests
@@ -165,7 +170,6 @@ class DifferenceExchange:
             if bits > self.value_bits:
                 self.value_bits = bits + _SPARE_BITS
             self._draw_integers(self._layout(self.value_bits))
-        self._counts = counts
         request = self._request()
         for k in self._active:
             requests[k] = request
@@ -198,50 +202,79 @@ class DifferenceExchange:
         layout = None if self.n_max is None else self._layout(self.value_bits)
         payload = self.cipher.request(self._values, layout)  # type: ignore[arg-type]
         return Message(
-            REQUEST, self.round, self.value_bits, *self._counts, payload=payload
+            REQUEST, self.round, self.value_bits, *self._along, payload=payload
         )
 
-    def answer(self, k: int, public: Any, request: Message) -> Message:
-        """Answer neighbour k's request of this round.
+    def answer(self, asked: list[tuple[int, Any, Message]]) -> list[Message]:
+        """Answer neighbours' requests of this round.
 
         Parameters
         ----------
-        k : int
-            Number of the neighbour.
-        public : object
-            The neighbour's public key.
-        request : Message
-            The request.
+        asked : list of (int, object, Message)
+            Number of the neighbour, its public key, and its request.
 
         Returns
         -------
-        Message
-            The reply, or a ``WIDEN`` where this agent's values do not fit the
+        list of Message
+            The replies, each a ``WIDEN`` where this agent's values do not fit the
             neighbour's slots.
         """
-        row = self._active.index(k)
-        masks = self._masks[row]
+        fits = [
+            self.n_max is None or self._needed_bits <= request.value_bits
+            for *_, request in asked
+        ]
+        payloads = iter(
+            self._payloads([one for one, fit in zip(asked, fits, strict=True) if fit])
+        )
+        return [
+            Message(REPLY, self.round, request.value_bits, payload=next(payloads))
+            if fit
+            else Message(WIDEN, self.round, self._needed_bits + _SPARE_BITS)
+            for (*_, request), fit in zip(asked, fits, strict=True)
+        ]
+
+    def _payloads(self, asked: list[tuple[int, Any, Message]]) -> list[Payload]:
+        """Mask and blind the differences for each of the neighbours."""
+        rows = [self._active.index(k) for k, *_ in asked]
+        requests: list[Any] = [request.payload for *_, request in asked]
         if self.n_max is None:
-            payload = self.cipher.reply(
-                public,
-                request.payload,  # type: ignore[arg-type]
-                self._values,
-                masks,
-                None,
-                None,  # type: ignore[arg-type]
+            return [
+                self.cipher.reply(
+                    None,
+                    request,
+                    self._values,
+                    self._masks[row],
+                    None,
+                    None,  # type: ignore[arg-type]
+                )
+                for row, request in zip(rows, requests, strict=True)
+            ]
+        layouts = [self._layout(request.value_bits) for *_, request in asked]
+        if isinstance(self.cipher, SimulatedCipher):
+            if not asked:
+                return []
+            masks, dithers = self._masks[rows], self._dithers[rows]
+            return self.cipher.reply_many(
+                requests, self._values, masks, dithers, layouts
             )
-        elif self._needed_bits > request.value_bits:
-            return Message(WIDEN, self.round, self._needed_bits + _SPARE_BITS)
-        else:
-            payload = self.cipher.reply(
+        return [
+            self.cipher.reply(
                 public,
-                request.payload,  # type: ignore[arg-type]
+                request,
                 self._values,
                 masks if self.masking == "entrywise" else int(masks[0]),
-                self._dithers[row],
-                self._layout(request.value_bits),
+                dither,
+                layout,
             )
-        return Message(REPLY, self.round, request.value_bits, payload=payload)
+            for (_, public, _), request, masks, dither, layout in zip(
+                asked,
+                requests,
+                self._masks[rows],
+                self._dithers[rows],
+                layouts,
+                strict=True,
+            )
+        ]
 
     def accept(self, k: int, reply: Message) -> Message | None:
         """Take neighbour k's reply.
@@ -283,10 +316,14 @@ class DifferenceExchange:
         result = np.zeros((self.n_neighbours, self.n_values))
         if self._active:
             answers = np.array([self._answers[k] for k in self._active])
-            rows = answers.astype(np.float64) * self._masks
+            masks = self._masks
             if self.n_max is not None:
-                rows *= 0.25**MASK_BITS / self.n_max
-            result[self._active] = rows
+                answers = answers.astype(np.float64)
+                masks = masks * (0.25**MASK_BITS / self.n_max)
+            answers *= masks
+            if len(self._active) == self.n_neighbours:
+                return answers
+            result[self._active] = answers
         return result
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ..exceptions import CorruptedMessageError
 from ._wire import Payload
 
-KEY, REQUEST, REPLY, WIDEN, SCALE = range(5)
-KIND_NAMES = ("key", "request", "reply", "widen", "scale")
+KEY, REQUEST, REPLY, WIDEN = range(4)
+KIND_NAMES = ("key", "request", "reply", "widen")
 
 # kind, round, value bits, the two stopping counts, the scale
 _HEADER = struct.Struct(">BIHHHd")
@@ -22,8 +22,8 @@ class Message:
     Parameters
     ----------
     kind : int
-        ``KEY`` (a public key), ``REQUEST``, ``REPLY``, ``WIDEN`` (a reply that asks
-        for wider slots) or ``SCALE`` (the agreed scale of the penalties).
+        ``KEY`` (a public key), ``REQUEST``, ``REPLY`` or ``WIDEN`` (a reply that asks
+        for wider slots).
     round : int
         The exchange that the message belongs to.
     value_bits : int, default=0
@@ -32,14 +32,14 @@ class Message:
         How many hops around the sender every agent has stopped its left-factor
         loop, and its fit.
     scale : float, default=0.0
-        The agreed scale.
+        The agreed scale of the penalties, once the sender knows it.
     payload : Payload or None, default=None
         Numbers or ciphertexts; None where only the counts travel.
 
     Examples
     --------
     >>> from skppdnmf.exchange import Message
-    >>> message = Message(4, round=3, scale=0.25)
+    >>> message = Message(1, round=3, left_count=2)
     >>> message.n_bytes
     19
     >>> Message.from_bytes(message.to_bytes()) == message

@@ -1,0 +1,236 @@
+import numpy as np
+import pytest
+from _helpers import GRAPHS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skppdnmf._averaging import (
+    N_MAX,
+    N_VALUES,
+    VALUE_BITS,
+    AveragingPlan,
+    PrivateAverage,
+    plan_averaging,
+)
+from skppdnmf._network import make_network
+from skppdnmf.exchange import DifferenceExchange, SimulatedCipher
+
+
+def target(numbers):
+    """Share of the positive numbers times their geometric mean."""
+    positive = [x for x in numbers if x > 0]
+    if not positive:
+        return 0.0
+    return len(positive) / len(numbers) * np.exp(np.mean(np.log(positive)))
+
+
+def make_averages(network, numbers, plan=None):
+    degrees = network.degrees
+    return [
+        PrivateAverage(
+            number,
+            1.0 / (1.0 + np.maximum(degrees[i], degrees[network.neighbours[i]])),
+            plan or plan_averaging(network.adjacency),
+        )
+        for i, number in enumerate(numbers)
+    ]
+
+
+def run(network, numbers, rng, plan=None, entrywise=True):
+    """All estimates after the plan's rounds, under random masks in [0.1, 1]."""
+    averages = make_averages(network, numbers, plan)
+    while not averages[0].done:
+        shape = (network.n_agents, network.n_agents, N_VALUES if entrywise else 1)
+        g = rng.uniform(0.1, 1.0, shape)
+        values = np.array([average.values for average in averages])
+        for i, average in enumerate(averages):
+            j = network.neighbours[i]
+            average.update(g[i, j] * g[j, i] * (values[j] - values[i]))
+    return np.array([average.estimate() for average in averages])
+
+
+def draw_numbers(rng, n, n_zeros):
+    numbers = rng.lognormal(size=n)
+    numbers[rng.permutation(n)[:n_zeros]] = 0.0
+    return numbers
+
+
+def errors(name, n, n_zeros, n_trials=15):
+    """Relative errors of the leader, whose estimate counts, over several trials."""
+    network = make_network(name, n, 0)
+    leader = int(np.argmin(network.eccentricities))
+    result = []
+    for seed in range(n_trials):
+        rng = np.random.default_rng(seed)
+        numbers = draw_numbers(rng, n, n_zeros)
+        estimate = run(network, numbers, rng)[leader]
+        result.append(abs(estimate / target(numbers) - 1))
+    return result
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize(("n", "n_zeros"), [(3, 0), (6, 0), (10, 0), (6, 2), (10, 3)])
+def test_estimate_is_near_the_mean(name, n, n_zeros):
+    assert np.median(errors(name, n, n_zeros)) < 0.05
+
+
+@pytest.mark.xfail(
+    strict=True, reason="the rounds are planned for the mean mask, not for the worst"
+)
+@pytest.mark.parametrize(("name", "n", "n_zeros"), [("ring", 3, 0), ("complete", 6, 2)])
+def test_every_estimate_is_near_the_mean(name, n, n_zeros):
+    assert max(errors(name, n, n_zeros)) < 0.05
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("entrywise", [True, False])
+def test_random_masks_leave_no_bias(name, entrywise):
+    """Given rounds enough, every agent knows the mean exactly."""
+    network = make_network(name, 7, 1)
+    rng = np.random.default_rng(0)
+    numbers = draw_numbers(rng, 7, 2)
+    plan = AveragingPlan(3000, 1.0)
+    np.testing.assert_allclose(
+        run(network, numbers, rng, plan, entrywise), target(numbers), rtol=1e-8
+    )
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_momentum_keeps_the_mean(name):
+    network = make_network(name, 8, 2)
+    rng = np.random.default_rng(1)
+    numbers = draw_numbers(rng, 8, 1)
+    plan = AveragingPlan(1500, plan_averaging(network.adjacency).momentum)
+    np.testing.assert_allclose(
+        run(network, numbers, rng, plan), target(numbers), rtol=1e-8
+    )
+
+
+@given(
+    st.sampled_from(GRAPHS),
+    st.integers(2, 10),
+    st.floats(1e-30, 1e30),
+    st.integers(0, 2**32 - 1),
+)
+@settings(deadline=None, max_examples=50)
+def test_equivariant_under_scaling(name, n, factor, seed):
+    network = make_network(name, n, seed)
+    rng = np.random.default_rng(seed)
+    numbers = draw_numbers(rng, n, int(rng.integers(n)))
+    # Under one mask for both numbers of an agent; with a mask for each of them the
+    # presence and the logarithm of agents that take no part spread differently.
+    expected, scaled = (
+        run(network, x, np.random.default_rng(seed), entrywise=False)
+        for x in (numbers, factor * numbers)
+    )
+    np.testing.assert_allclose(scaled / factor, expected, rtol=1e-9)
+
+
+@given(
+    st.sampled_from(GRAPHS),
+    st.integers(2, 10),
+    st.floats(1e-30, 1e30),
+    st.integers(0, 2**32 - 1),
+)
+@settings(deadline=None, max_examples=30)
+def test_equivariant_under_entrywise_masks_where_all_take_part(name, n, factor, seed):
+    network = make_network(name, n, seed)
+    numbers = draw_numbers(np.random.default_rng(seed), n, 0)
+    expected, scaled = (
+        run(network, x, np.random.default_rng(seed)) for x in (numbers, factor * numbers)
+    )
+    np.testing.assert_allclose(scaled / factor, expected, rtol=1e-9)
+
+
+def test_equivariant_where_the_share_overshoots():
+    average = PrivateAverage(4.0, np.array([0.5]), AveragingPlan(1, 1.0))
+    scaled = PrivateAverage(4.0e30, np.array([0.5]), AveragingPlan(1, 1.0))
+    log = np.log2(1e30)
+    average.update(np.array([[0.02, 0.1]]))
+    scaled.update(np.array([[0.02, 0.1 + 0.02 * log]]))
+    assert scaled.estimate() == pytest.approx(1e30 * average.estimate(), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_equal_numbers_are_their_own_mean(name):
+    network = make_network(name, 6, 0)
+    estimates = run(network, np.full(6, 3.7e-20), np.random.default_rng(0))
+    np.testing.assert_allclose(estimates, 3.7e-20, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_all_zero_gives_zero(name):
+    network = make_network(name, 5, 0)
+    estimates = run(network, np.zeros(5), np.random.default_rng(0))
+    np.testing.assert_array_equal(estimates, 0.0)
+
+
+@pytest.mark.parametrize("number", [0.0, 2.5e-7, 1.0, 4e20])
+def test_one_agent(number):
+    average = PrivateAverage(number, np.empty(0), plan_averaging(np.zeros((1, 1))))
+    assert average.done
+    assert average.estimate() == pytest.approx(number, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("masking", ["entrywise", "scalar"])
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_fixed_point_changes_little(name, masking, scale):
+    """The rounds of the encrypted exchange, against the same without rounding."""
+    network = make_network(name, 6, 3)
+    rng = np.random.default_rng(5)
+    numbers = scale * draw_numbers(rng, 6, 1)
+    plan = AveragingPlan(300, 1.0)
+    averages = make_averages(network, numbers, plan)
+    sides = [
+        DifferenceExchange(
+            SimulatedCipher(256),
+            int(network.degrees[i]),
+            n_values=N_VALUES,
+            n_max=N_MAX,
+            masking=masking,
+            key_size=256,
+            value_bits=VALUE_BITS,
+            rng=np.random.default_rng([7, i]),
+        )
+        for i in range(6)
+    ]
+    place = [{int(j): k for k, j in enumerate(row)} for row in network.neighbours]
+    while not averages[0].done:
+        requests = [
+            side.begin(average.values, [True] * side.n_neighbours)
+            for side, average in zip(sides, averages, strict=True)
+        ]
+        for i, j in network.directed_edges:
+            request = requests[i][place[i][j]]
+            (reply,) = sides[j].answer([(place[j][i], None, request)])
+            assert sides[i].accept(place[i][j], reply) is None
+        for side, average in zip(sides, averages, strict=True):
+            average.update(side.differences())
+            assert side.value_bits == VALUE_BITS
+    for average in averages:
+        assert average.estimate() == pytest.approx(target(numbers), rel=0.05)
+
+
+def test_largest_double_fits_the_first_slots():
+    average = PrivateAverage(1.7e308, np.empty(0), AveragingPlan(0, 1.0))
+    # Twice, for momentum may overshoot.
+    assert 2 * np.abs(average.values).max() * N_MAX < 2**VALUE_BITS
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_plan_does_not_depend_on_the_numbering(name):
+    network = make_network(name, 9, 0)
+    plan = plan_averaging(network.adjacency)
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(9)
+        assert plan_averaging(network.permuted(order).adjacency) == plan
+
+
+def test_plan_takes_longer_for_longer_paths():
+    rounds = [
+        plan_averaging(make_network("path", n).adjacency).n_rounds
+        for n in (1, 2, 4, 8, 16, 60)
+    ]
+    assert rounds[0] == 0
+    assert all(a < b for a, b in zip(rounds, rounds[1:], strict=False))
