@@ -229,7 +229,10 @@ def bench_ours(key_size: int, n_values: int, baseline: dict[str, Any]) -> None:
 
 
 def bench_two(key_size: int, n_values: int) -> None:
-    """Two agents at a time, in threads and in processes."""
+    """Two agents at a time, in threads and in processes.
+
+    Where two processes stay far below 2x, the machine is busy with something else.
+    """
     context = multiprocessing.get_context("spawn")
     with ThreadPoolExecutor(2) as threads, ProcessPoolExecutor(2, context) as processes:
         for scheme, masking in COMBINATIONS:
@@ -252,7 +255,7 @@ def bench_two(key_size: int, n_values: int) -> None:
 def bench_windows(key_size: int) -> None:
     """Memory and time of the noise tables by window."""
     public, private = generate_keypair(key_size)
-    count = 52
+    count = 52  # one noise for each slot of a plaintext
     for window in range(4, 11):
         owner_bits = public.owner_bits
         responder_bits = owner_bits + MASK_BITS + 64

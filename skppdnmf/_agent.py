@@ -401,7 +401,17 @@ class Agent:
     # The left factor -----------------------------------------------------------
 
     def _begin_iteration(self, outbox: list[tuple[int, Message]]) -> None:
-        """Form the left factor's normal equations and take the first step."""
+        """Take the first step on the left factor, unless the fit has stopped."""
+        if not self._fit_stopped:
+            self._form_normal_equations()
+        self._iteration_start = self.left.U
+        self._inner = 0
+        self._left_stopped = self._fit_stopped
+        self._left_count.reset()
+        self._begin_left_round(outbox)
+
+    def _form_normal_equations(self) -> None:
+        """Form the left factor's normal equations and the penalty."""
         weight = self._extrapolation_weight()
         W = admm.extrapolate(self.right.W, self._last_W, weight)
         if weight or not self.iteration:
@@ -420,11 +430,6 @@ class Agent:
         )
         self._mu = mu
         self._inverse = admm.invert(gram, mu + self._rho)
-        self._iteration_start = self.left.U
-        self._inner = 0
-        self._left_stopped = self._fit_stopped
-        self._left_count.reset()
-        self._begin_left_round(outbox)
 
     def _extrapolation_weight(self) -> float:
         """Weight of the last step of W, less the more the neighbours disagree."""

@@ -6,17 +6,16 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from ._agent import Agent, Report
 from ._history import HistoryRow, history_row
+from ._threads import single_threaded
 from .exchange import Message
 
 Letters = list[tuple[int, Message]]
@@ -106,19 +105,13 @@ class Traffic:
         return {**totals, "edges": edges}
 
 
-@lru_cache(maxsize=1)
-def _linear_algebra() -> ThreadpoolController:
-    """Handle on the thread pools of this process's linear algebra."""
-    return ThreadpoolController()
-
-
 def _advance(agent: Agent, arrived: Letters | None) -> tuple[Agent, Letters]:
     """Let one agent go on, wherever this runs.
 
     One thread for the linear algebra: how it splits a product would otherwise
     depend on the backend, and with it the last bits of the result.
     """
-    with _linear_algebra().limit(limits=1, user_api="blas"):
+    with single_threaded():
         return agent, agent.start() if arrived is None else agent.advance(arrived)
 
 
@@ -162,7 +155,7 @@ def run_federation(
     threads = getattr(backend, "supports_sharedmem", False)
     turn_seconds = math.inf
     with (
-        _linear_algebra().limit(limits=1, user_api="blas"),
+        single_threaded(),
         Parallel(n_jobs=n_jobs, prefer="threads", max_nbytes=None) as parallel,
     ):
         while True:

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import nnls
 
+from ._threads import single_threaded
+
 Array = NDArray[np.float64]
 
 # Full exchanges that a sample may spend without progress before it falls back to
@@ -15,6 +17,9 @@ _TRIALS = 3
 # Relative ridge that decides between the minimisers of a rank-deficient problem.
 _RIDGE = 1e-13
 _TOLERANCE = 1e-11
+# Pivots after which scipy takes over, sample by sample. Problems of full rank end
+# within twenty or so; rank-deficient ones (more components than features) may not.
+_MAX_PIVOTS = 60
 # Doubles in one batch of K x K systems.
 _BATCH_DOUBLES = 1 << 21
 
@@ -54,8 +59,9 @@ def solve_nnls(X: NDArray | sparse.sparray, H: Array) -> Array:
     if not used.any():
         return W
     unit = H[used] / norms[used, None]
-    B = sample_products(X, unit)
-    solution = _pivot(unit @ unit.T, B, unit)
+    with single_threaded():
+        B = sample_products(X, unit)
+        solution = _pivot(unit @ unit.T, B, unit)
     W[:, used] = solution / norms[used]
     return W
 
@@ -79,7 +85,7 @@ def _pivot(A: Array, B: Array, unit: Array) -> Array:
     trials = np.full(n_samples, _TRIALS)
     active = np.flatnonzero(passive.any(axis=1))
     batch = max(1, _BATCH_DOUBLES // n_components**2)
-    for _ in range(10 * n_components + 50):
+    for _ in range(_MAX_PIVOTS):
         if not len(active):
             return W
         w, y = _solve_passive(A, B[active], passive[active], batch)
@@ -118,7 +124,7 @@ def _solve_passive(
 
 
 def _one_by_one(W: Array, active: NDArray[np.intp], B: Array, unit: Array) -> Array:
-    """Finish with scipy the rows on which rounding keeps pivoting from ending."""
+    """Finish with scipy the rows on which pivoting did not end."""
     if len(active):
         # ||L^T w - L^+ b|| has the same minimisers as the normal equations.
         values, vectors = np.linalg.eigh(unit @ unit.T)

@@ -1,3 +1,124 @@
 """Helpers shared by several test files."""
 
+import numpy as np
+from _paillier_keys import cipher
+
+from skppdnmf._agent import Agent
+from skppdnmf._assembly import make_settings
+from skppdnmf._network import make_network
+from skppdnmf.exchange import PlainCipher, SimulatedCipher
+
 GRAPHS = ("random", "path", "star", "ring", "complete")
+KEY_SIZE = 256
+
+
+def split_parts(sizes, n_features=6, seed=0):
+    """Exponential samples for each agent."""
+    rng = np.random.default_rng(seed)
+    return [rng.exponential(size=(size, n_features)) for size in sizes]
+
+
+def random_start(n_components, n_features, seed=0):
+    return np.random.default_rng([seed, 1]).exponential(size=(n_components, n_features))
+
+
+def make_agents(
+    graph, parts, start, encryption=None, agent_class=Agent, seed=0, **parameters
+):
+    """Agents on a named or given graph, with small keys; as an estimator has them."""
+    network = make_network(graph, len(parts), seed) if isinstance(graph, str) else graph
+    parameters = {
+        "mu": 1.0,
+        "eta": 1.0,
+        "g_max": 1.0,
+        "penalty_scaling": "data",
+        "update": "proximal",
+        "masking": "entrywise",
+        "n_max": None if encryption is None else 1e6,
+        "key_size": KEY_SIZE,
+        "max_iter": 4,
+        "max_admm_iter": 5,
+        "tol": 0.0,
+        **parameters,
+    }
+    settings = make_settings(network, **parameters)
+    ciphers = {
+        None: lambda i: PlainCipher(),
+        "simulated": lambda i: SimulatedCipher(KEY_SIZE),
+        "paillier": lambda i: cipher(KEY_SIZE, number=i),
+    }
+    return [
+        agent_class(
+            i,
+            f"agent {i}",
+            part,
+            start,
+            network.neighbours[i],
+            network.degrees[network.neighbours[i]],
+            settings,
+            ciphers[encryption](i),
+            np.random.default_rng([seed, i]),
+        )
+        for i, part in enumerate(parts)
+    ]
+
+
+def drive(agents, rng=None):
+    """Carry the agents' messages until all have finished.
+
+    Every turn all messages arrive in the order in which they were sent. With `rng`
+    one agent a turn goes on, with a random part of its messages in random order, so
+    that messages overtake each other and wait for many turns.
+
+    Returns
+    -------
+    reports : list of lists
+        Each agent's reports.
+    sent : list of (int, int, Message)
+        Senders, receivers and messages.
+    """
+    reports = [[] for _ in agents]
+    boxes = [[] for _ in agents]
+    sent = []
+
+    def post(i, letters):
+        for j, message in letters:
+            sent.append((i, j, message))
+            boxes[j].append((i, message))
+        reports[i] += agents[i].reports
+        agents[i].reports = []
+
+    for i, agent in enumerate(agents):
+        post(i, agent.start())
+    idle = 0
+    while not all(agent.finished for agent in agents):
+        if rng is None:
+            batch = list(enumerate(boxes))
+            boxes[:] = [[] for _ in agents]
+        else:
+            i = int(rng.integers(len(agents)))
+            order = rng.permutation(len(boxes[i]))
+            # At times all of them, lest the last messages take for ever.
+            some = (
+                len(order) if rng.random() < 0.3 else int(rng.integers(len(order) + 1))
+            )
+            batch = [(i, [boxes[i][k] for k in order[:some]])]
+            boxes[i] = [boxes[i][k] for k in sorted(order[some:])]
+        before = len(sent), sum(map(len, reports))
+        for i, arrived in batch:
+            post(i, agents[i].advance(arrived))
+        moved = before != (len(sent), sum(map(len, reports))) or any(
+            a for _, a in batch
+        )
+        idle = 0 if moved else idle + 1
+        assert idle < 100 * len(agents), "no agent can go on"
+    return reports, sent
+
+
+def assert_same_reports(one, other):
+    """All agents' reports, to the last bit."""
+    assert [len(reports) for reports in one] == [len(reports) for reports in other]
+    for mine, theirs in zip(one, other, strict=True):
+        for a, b in zip(mine, theirs, strict=True):
+            for name, x, y in zip(a._fields, a, b, strict=True):
+                np.testing.assert_array_equal(x, y, err_msg=name)

@@ -284,7 +284,9 @@ def test_products_and_residual(rng, convert, dtype):
     np.testing.assert_allclose(admm.gram(W), A, rtol=1e-12)
     np.testing.assert_allclose(admm.left_products(W, given_X), B, rtol=rtol)
     np.testing.assert_allclose(admm.right_products(given_X, H), products, rtol=rtol)
-    assert admm.squared_residual(given_X, W, H) == pytest.approx(residual, rel=10 * rtol)
+    assert admm.squared_residual(given_X, W, H) == pytest.approx(
+        residual, rel=10 * rtol
+    )
     assert admm.gram(W).dtype == admm.left_products(W, given_X).dtype == np.float64
     assert admm.right_products(given_X, H).dtype == dtype
 

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from _helpers import GRAPHS
@@ -55,7 +57,7 @@ def draw_numbers(rng, n, n_zeros):
     return numbers
 
 
-def errors(name, n, n_zeros, n_trials=15):
+def errors(name, n, n_zeros, n_trials=40):
     """Relative errors of the leader, whose estimate counts, over several trials."""
     network = make_network(name, n, 0)
     leader = int(np.argmin(network.eccentricities))
@@ -71,13 +73,17 @@ def errors(name, n, n_zeros, n_trials=15):
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize(("n", "n_zeros"), [(3, 0), (6, 0), (10, 0), (6, 2), (10, 3)])
 def test_estimate_is_near_the_mean(name, n, n_zeros):
-    assert np.median(errors(name, n, n_zeros)) < 0.05
+    found = errors(name, n, n_zeros)
+    assert np.median(found) < 0.02
+    assert np.quantile(found, 0.8) < 0.05
 
 
 @pytest.mark.xfail(
     strict=True, reason="the rounds are planned for the mean mask, not for the worst"
 )
-@pytest.mark.parametrize(("name", "n", "n_zeros"), [("ring", 3, 0), ("complete", 6, 2)])
+@pytest.mark.parametrize(
+    ("name", "n", "n_zeros"), [("path", 2, 0), ("ring", 6, 2), ("star", 6, 5)]
+)
 def test_every_estimate_is_near_the_mean(name, n, n_zeros):
     assert max(errors(name, n, n_zeros)) < 0.05
 
@@ -137,7 +143,8 @@ def test_equivariant_under_entrywise_masks_where_all_take_part(name, n, factor, 
     network = make_network(name, n, seed)
     numbers = draw_numbers(np.random.default_rng(seed), n, 0)
     expected, scaled = (
-        run(network, x, np.random.default_rng(seed)) for x in (numbers, factor * numbers)
+        run(network, x, np.random.default_rng(seed))
+        for x in (numbers, factor * numbers)
     )
     np.testing.assert_allclose(scaled / factor, expected, rtol=1e-9)
 
@@ -180,7 +187,7 @@ def test_fixed_point_changes_little(name, masking, scale):
     network = make_network(name, 6, 3)
     rng = np.random.default_rng(5)
     numbers = scale * draw_numbers(rng, 6, 1)
-    plan = AveragingPlan(300, 1.0)
+    plan = AveragingPlan(150, 1.0)
     averages = make_averages(network, numbers, plan)
     sides = [
         DifferenceExchange(
@@ -233,4 +240,4 @@ def test_plan_takes_longer_for_longer_paths():
         for n in (1, 2, 4, 8, 16, 60)
     ]
     assert rounds[0] == 0
-    assert all(a < b for a, b in zip(rounds, rounds[1:], strict=False))
+    assert all(a < b for a, b in pairwise(rounds))

@@ -99,7 +99,9 @@ def test_disagreement_around_zero_is_infinite():
 
 
 def test_rows_become_columns():
-    rows = [HistoryRow(5 * k, 0.1 * k, 0.2 * k, 0.3 * k, 1.5 * k, 10 * k) for k in (1, 2)]
+    rows = [
+        HistoryRow(5 * k, 0.1 * k, 0.2 * k, 0.3 * k, 1.5 * k, 10 * k) for k in (1, 2)
+    ]
     arrays = as_arrays(rows)
     assert list(arrays) == [
         "exchanges",

@@ -159,7 +159,9 @@ def test_no_key_without_encryption():
 
 
 def key_bytes(scheme, n, h, width=32):
-    return bytes([scheme]) + int(n).to_bytes(width, "big") + int(h).to_bytes(width, "big")
+    return (
+        bytes([scheme]) + int(n).to_bytes(width, "big") + int(h).to_bytes(width, "big")
+    )
 
 
 N, H = (int(x) for x in (keypair()[0].n, keypair()[0].h))

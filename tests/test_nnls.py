@@ -114,7 +114,9 @@ def test_finds_the_factor_of_exact_data():
     np.testing.assert_allclose(solve_nnls(true @ H, H), true, atol=1e-9)
 
 
-@pytest.mark.parametrize("convert", [sparse.csr_array, sparse.csc_array, sparse.coo_array])
+@pytest.mark.parametrize(
+    "convert", [sparse.csr_array, sparse.csc_array, sparse.coo_array]
+)
 def test_sparse_equals_dense(convert):
     X, H = draw(30, 12, 5, seed=7)
     X[X < 1.2] = 0

@@ -49,7 +49,9 @@ def test_both_ends_of_an_edge_rest_together(problem):
     for _, counters, stopped in run_rounds(network, times, max(times) + 6):
         rest = {}
         for i, counter in enumerate(counters):
-            for j, both in zip(network.neighbours[i], counter.both_stopped(), strict=True):
+            for j, both in zip(
+                network.neighbours[i], counter.both_stopped(), strict=True
+            ):
                 rest[i, int(j)] = both
         for i, j in rest:
             assert rest[i, j] == rest[j, i]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ._ciphers import Cipher, SimulatedCipher
 from ._masks import draw_dither, draw_masks
 from ._messages import REPLY, REQUEST, WIDEN, Message
-from ._slots import SlotLayout
+from ._slots import SlotLayout, slot_width
 from ._wire import Payload
 
 MASK_BITS = 12
@@ -19,6 +19,8 @@ _INT64_BITS = 62
 # Slots get this many bits more than the values need when they are widened, so that
 # slowly growing values do not ask for wider slots round after round.
 _SPARE_BITS = 2
+# A masked difference is read as a double.
+_MOST_BITS = 1000
 
 
 class DifferenceExchange:
@@ -87,7 +89,9 @@ class DifferenceExchange:
         self.n_max = n_max
         self.masking = masking
         self.key_size = key_size
-        self.value_bits = max(1, value_bits)
+        # The widest values whose slot fits into a plaintext.
+        self._most_bits = key_size - 1 - slot_width(0, MASK_BITS)
+        self.value_bits = max(1, min(value_bits, self._most_bits))
         self.rng = rng
         self.name = name
         self.round = -1
@@ -109,10 +113,8 @@ class DifferenceExchange:
                 self.n_values, value_bits, MASK_BITS, self.masking, self.key_size
             )
         except (OverflowError, ValueError) as error:
-            smallest = SlotLayout.smallest_key(1, MASK_BITS)
-            most = value_bits - (SlotLayout.smallest_key(value_bits, MASK_BITS))
-            most += self.key_size
-            limit = f"2**{most}" if self.key_size >= smallest else "no value at all"
+            most = self._most_bits
+            limit = f"2**{most}" if most > 0 else "no value at all"
             raise OverflowError(
                 f"{self.name}: values of {value_bits} bits (n_max={self.n_max:g} times "
                 f"entries of the left factor of up to 2**{value_bits} / n_max) do not "
@@ -165,15 +167,22 @@ class DifferenceExchange:
             self._values: Any = values
             self._draw_floats()
         else:
-            self._values, bits = fixed_point(values, self.n_max)
+            try:
+                self._values, bits = fixed_point(values, self.n_max)
+            except OverflowError as error:
+                raise OverflowError(f"{self.name}: {error}") from error
             self._needed_bits = bits
             if bits > self.value_bits:
-                self.value_bits = bits + _SPARE_BITS
+                self.value_bits = self._with_spare(bits)
             self._draw_integers(self._layout(self.value_bits))
         request = self._request()
         for k in self._active:
             requests[k] = request
         return requests
+
+    def _with_spare(self, bits: int) -> int:
+        """Width for values of so many bits, with spare ones where they fit."""
+        return max(bits, min(bits + _SPARE_BITS, self._most_bits))
 
     def _draw_floats(self) -> None:
         """Draw one secret factor for each neighbour or for each of its values."""
@@ -229,7 +238,7 @@ class DifferenceExchange:
         return [
             Message(REPLY, self.round, request.value_bits, payload=next(payloads))
             if fit
-            else Message(WIDEN, self.round, self._needed_bits + _SPARE_BITS)
+            else Message(WIDEN, self.round, self._with_spare(self._needed_bits))
             for (*_, request), fit in zip(asked, fits, strict=True)
         ]
 
@@ -347,7 +356,7 @@ def fixed_point(values: NDArray[np.floating], n_max: float) -> tuple[Any, int]:
     Raises
     ------
     OverflowError
-        If a value is not finite after scaling.
+        If a value is not finite after scaling, or beyond 2**1000.
 
     Examples
     --------
@@ -359,9 +368,10 @@ def fixed_point(values: NDArray[np.floating], n_max: float) -> tuple[Any, int]:
     with np.errstate(over="ignore"):
         scaled = np.rint(np.multiply(values, n_max, dtype=np.float64))
     largest = float(max(scaled.max(), -scaled.min()))
-    if not np.isfinite(largest):
+    if not largest < 2.0**_MOST_BITS:
         raise OverflowError(
-            f"n_max={n_max:g} times a value of the left factor is not finite"
+            f"n_max={n_max:g} times a value of the left factor is {largest:g}, beyond "
+            f"the limit 2**{_MOST_BITS}; use a smaller n_max, or rescale X"
         )
     bits = max(1, int(largest).bit_length())
     if bits <= _INT64_BITS:

@@ -1,0 +1,528 @@
+import numpy as np
+import pytest
+from _helpers import (
+    GRAPHS,
+    assert_same_reports,
+    drive,
+    make_agents,
+    random_start,
+    split_parts,
+)
+from _paillier_keys import MASKINGS
+from scipy import sparse
+from scipy.optimize import nnls
+
+from skppdnmf import _agent
+from skppdnmf._agent import Agent
+from skppdnmf._network import make_network
+from skppdnmf.exchange import KEY, REPLY, REQUEST, WIDEN
+
+SIZES = (1, 40, 3, 12, 7)  # samples of the agents
+K, F = 3, 6
+
+
+# One agent ----------------------------------------------------------------------
+
+
+def plain_right(X, H, V, R, old_eta, eta):
+    """Equations (12) to (14), to the agents' tolerance."""
+    R = R * (old_eta / eta) if old_eta else R
+    inverse = np.linalg.inv(H @ H.T + eta * np.eye(len(H)))
+    for _ in range(_agent._RIGHT_MAX_ITER):
+        W, before = np.maximum(V + R, 0), V
+        V = (X @ H.T + eta * (W - R)) @ inverse
+        R = R - (W - V)
+        limit = _agent._RIGHT_TOL * np.linalg.norm(V)
+        if max(np.linalg.norm(W - V), np.linalg.norm(V - before)) <= limit:
+            break
+    return np.maximum(V + R, 0), V, R
+
+
+def plain_nmf(X, H, n_iter, n_inner, mu=1.0, eta=1.0, scaling="data"):
+    """Block coordinate descent by ADMM on all of X; the left factors on the way."""
+    X = X.toarray() if sparse.issparse(X) else X
+    U, P = H.copy(), np.zeros_like(H)
+    V = R = np.zeros((len(X), len(H)))
+
+    def scaled(penalty, gram):
+        if scaling == "absolute":
+            return penalty
+        return penalty * _agent.UNIT_PENALTY * np.trace(gram) / len(gram)
+
+    left, errors = [], []
+    last_eta = scaled(eta, H @ H.T)
+    W, V, R = plain_right(X, H, V, R, 0.0, last_eta)
+    W_before, last_mu = W, None
+    for n in range(n_iter):
+        weight = 0.0
+        if n >= 2:
+            half_life = _agent._EXTRAPOLATION_HALF_LIFE
+            weight = _agent._EXTRAPOLATION * half_life / (half_life + n)
+        ahead = np.maximum(W + weight * (W - W_before), 0)
+        W_before = W
+        new_mu = scaled(mu, ahead.T @ ahead)
+        if last_mu:
+            P = P * (last_mu / new_mu)
+        last_mu = new_mu
+        for _ in range(n_inner):
+            H = np.maximum(U + P, 0)  # (8)
+            system = ahead.T @ ahead + new_mu * np.eye(len(H))
+            U = np.linalg.solve(system, ahead.T @ X + new_mu * (H - P))  # (9)
+            P = P - (H - U)  # (10)
+        H = np.maximum(U + P, 0)
+        new_eta = scaled(eta, H @ H.T)
+        W, V, R = plain_right(X, H, V, R, last_eta, new_eta)
+        last_eta = new_eta
+        left.append(H)
+        errors.append(np.linalg.norm(X - W @ H) ** 2)
+    return left, errors
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"mu": 0.4, "eta": 2.5, "max_admm_iter": 3},
+        {"penalty_scaling": "absolute", "mu": 5.0, "eta": 3.0},
+        {"max_admm_iter": 1},
+    ],
+)
+def test_one_agent_is_plain_nmf(parameters, convert):
+    X, start = split_parts([25], F)[0], random_start(K, F)
+    X[X < 0.3] = 0
+    settings = {"max_iter": 8, "max_admm_iter": 5, **parameters}
+    agents = make_agents("path", [convert(X)], start, **settings)
+    (reports,), sent = drive(agents)
+    left, errors = plain_nmf(
+        X,
+        start,
+        settings["max_iter"],
+        settings["max_admm_iter"],
+        settings.get("mu", 1.0),
+        settings.get("eta", 1.0),
+        settings.get("penalty_scaling", "data"),
+    )
+    assert sent == []
+    assert [report.iteration for report in reports] == list(range(1, 9))
+    for report, H, error in zip(reports, left, errors, strict=True):
+        np.testing.assert_allclose(report.H, H, rtol=1e-8, atol=1e-10)
+        assert report.squared_error == pytest.approx(error, rel=1e-8)
+        assert report.n_exchanges == 0
+
+
+def test_one_agent_reaches_a_stationary_point():
+    X, start = split_parts([30], F, seed=3)[0], random_start(K, F)
+    agents = make_agents("path", [X], start, max_iter=1500, max_admm_iter=10, tol=1e-9)
+    (reports,), _ = drive(agents)
+    assert reports[-1].stopped
+    assert len(reports) < 1500
+    H, W = reports[-1].H, agents[0].right.W
+    for factor, gradient in (
+        (H, W.T @ (W @ H - X)),
+        (W, (W @ H - X) @ H.T),
+    ):
+        scale = np.abs(W.T @ X).max() if factor is H else np.abs(X @ H.T).max()
+        assert (factor >= 0).all()
+        assert gradient.min() > -1e-3 * scale
+        assert np.abs(factor * gradient).max() < 1e-3 * scale * factor.max()
+
+
+# Consensus with the right factor held fixed -------------------------------------
+
+
+class FixedRight(Agent):
+    """An agent whose right factor never moves: `fixed` has one for each agent."""
+
+    fixed: list
+
+    def _solve_right(self):
+        self.right = self.right._replace(W=self.fixed[self.number])
+
+
+def fix_right(parts, n_components, seed=0, silent=()):
+    """The agent class, and the pooled nonnegative least squares solution."""
+    rng = np.random.default_rng([seed, 2])
+    rights = [rng.exponential(size=(len(X), n_components)) for X in parts]
+    for X, W in zip(parts, rights, strict=True):
+        # Some components are of no use for some features: the constraint binds.
+        X[:, :2] *= np.exp(-W[:, :1])
+    for i in silent:
+        rights[i][:] = 0
+    W, X = np.vstack(rights), np.vstack(parts)
+    pooled = np.column_stack([nnls(W, column)[0] for column in X.T])
+    assert (pooled == 0).any()
+    return type("Fixed", (FixedRight,), {"fixed": rights}), pooled
+
+
+def distances(reports, pooled):
+    return [
+        np.linalg.norm(history[-1].H - pooled) / np.linalg.norm(pooled)
+        for history in reports
+    ]
+
+
+# One BCD iteration with many ADMM iterations: the right factor is held fixed, no
+# tolerance ends the loop, and extrapolation begins with the third iteration only.
+LONG = {"max_iter": 1, "tol": 0.0}
+
+
+@pytest.mark.parametrize("masking", MASKINGS)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_left_factors_converge_to_the_pooled_solution(name, masking):
+    parts = split_parts([1, 40, 2, 9, 20, 4], F, seed=1)
+    agent_class, pooled = fix_right(parts, K)
+    agents = make_agents(
+        name,
+        parts,
+        random_start(K, F),
+        agent_class=agent_class,
+        masking=masking,
+        max_admm_iter=1500,
+        **LONG,
+    )
+    reports, _ = drive(agents)
+    assert max(distances(reports, pooled)) < 1e-6
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+def test_consensus_does_not_depend_on_the_scale(scale):
+    parts = [scale * X for X in split_parts([2, 20, 7], F, seed=2)]
+    agent_class, pooled = fix_right(parts, K)
+    agent_class.fixed = [np.sqrt(scale) * W for W in agent_class.fixed]
+    agents = make_agents(
+        "path",
+        parts,
+        np.sqrt(scale) * random_start(K, F),
+        agent_class=agent_class,
+        max_admm_iter=1000,
+        **LONG,
+    )
+    reports, _ = drive(agents)
+    assert max(distances(reports, pooled / np.sqrt(scale))) < 1e-6
+
+
+@pytest.mark.parametrize("masking", MASKINGS)
+@pytest.mark.parametrize("name", ["path", "star", "random"])
+def test_relays_and_silent_agents_reach_the_same_left_factor(name, masking):
+    parts = split_parts([12, 0, 7, 5, 30], F, seed=3)
+    parts[3][:] = 0
+    agent_class, pooled = fix_right(parts, K, silent=[3])
+    agents = make_agents(
+        name,
+        parts,
+        random_start(K, F),
+        agent_class=agent_class,
+        masking=masking,
+        max_admm_iter=2500,
+        **LONG,
+    )
+    reports, _ = drive(agents)
+    assert max(distances(reports, pooled)) < 1e-6
+
+
+def test_fixed_point_costs_no_more_than_its_quantum():
+    parts = split_parts([3, 10, 6], F, seed=4)
+    agent_class, pooled = fix_right(parts, K)
+    agents = make_agents(
+        "path",
+        parts,
+        random_start(K, F),
+        "simulated",
+        agent_class=agent_class,
+        n_max=1e9,
+        max_admm_iter=600,
+        **LONG,
+    )
+    reports, _ = drive(agents)
+    assert max(distances(reports, pooled)) < 1e-6
+
+
+def test_published_update_does_not_reach_consensus():
+    parts = split_parts([3, 10, 6], F, seed=4)
+    agent_class, pooled = fix_right(parts, K)
+    agents = make_agents(
+        "path",
+        parts,
+        random_start(K, F),
+        agent_class=agent_class,
+        update="published",
+        penalty_scaling="absolute",
+        g_max=0.5,
+        masking="scalar",
+        max_admm_iter=1000,
+        **LONG,
+    )
+    reports, _ = drive(agents)
+    assert max(distances(reports, pooled)) > 0.05
+
+
+def test_relay_and_zero_agent_in_a_whole_fit():
+    parts = split_parts([12, 0, 9, 6], F, seed=5)
+    parts[3][:] = 0
+    agents = make_agents("star", parts, random_start(K, F), max_iter=60)
+    reports, _ = drive(agents)
+    copies = np.stack([history[-1].H for history in reports])
+    mean = copies.mean(axis=0)
+    assert np.linalg.norm(copies - mean) < 0.01 * np.linalg.norm(mean)
+    assert np.isfinite(copies).all()
+    assert reports[1][-1].squared_error == reports[3][-1].squared_error == 0
+
+
+def test_all_agents_without_data():
+    agents = make_agents("ring", split_parts([0, 0, 0], F), random_start(K, F))
+    reports, _ = drive(agents)
+    for history in reports:
+        assert len(history) == 4
+        assert np.isfinite(history[-1].H).all()
+
+
+# Messages in any order ----------------------------------------------------------
+
+VARIANTS = {
+    "plain": {"encryption": None},
+    "scalar": {"encryption": None, "masking": "scalar"},
+    "absolute": {"encryption": None, "penalty_scaling": "absolute"},
+    "published": {"encryption": None, "update": "published"},
+    "stopping": {"encryption": None, "tol": 0.02, "max_iter": 40, "max_admm_iter": 12},
+    "simulated": {"encryption": "simulated"},
+    "paillier": {"encryption": "paillier", "max_iter": 2, "max_admm_iter": 2},
+}
+
+
+CASES = [
+    (variant, name)
+    for variant in VARIANTS
+    for name in (("random", "path") if variant == "paillier" else GRAPHS)
+]
+
+
+@pytest.mark.parametrize(("variant", "name"), CASES)
+def test_order_and_delay_of_messages_do_not_show(variant, name):
+    parts, start = split_parts(SIZES, F), random_start(K, F)
+    expected, in_order = drive(make_agents(name, parts, start, **VARIANTS[variant]))
+    for seed in range(3 if variant != "paillier" else 1):
+        agents = make_agents(name, parts, start, **VARIANTS[variant])
+        reports, sent = drive(agents, np.random.default_rng(seed))
+        assert_same_reports(reports, expected)
+        assert len(sent) == len(in_order)
+        assert sum(m.n_bytes for *_, m in sent) == sum(m.n_bytes for *_, m in in_order)
+
+
+@pytest.mark.parametrize("encryption", ["simulated", "paillier"])
+def test_order_of_messages_does_not_show_while_slots_widen(encryption):
+    """Tiny starts make narrow slots, which the left factor soon outgrows."""
+    parts = [1000 * X for X in split_parts([1, 12, 0, 5], F)]
+    parameters = {
+        "encryption": encryption,
+        "penalty_scaling": "absolute",
+        "mu": 5.0,
+        "max_iter": 2,
+        "max_admm_iter": 3,
+    }
+    start = 1e-3 * random_start(K, F)
+    expected, in_order = drive(make_agents("ring", parts, start, **parameters))
+    assert any(message.kind == WIDEN for *_, message in in_order)
+    for seed in range(3):
+        agents = make_agents("ring", parts, start, **parameters)
+        reports, _ = drive(agents, np.random.default_rng(seed))
+        assert_same_reports(reports, expected)
+
+
+@pytest.mark.parametrize("masking", MASKINGS)
+def test_simulated_and_encrypted_agents_are_bit_identical(masking):
+    parts, start = split_parts([2, 9, 5], F), random_start(K, F)
+    runs = [
+        drive(
+            make_agents(
+                "path", parts, start, kind, masking=masking, max_iter=2, max_admm_iter=3
+            )
+        )
+        for kind in ("simulated", "paillier")
+    ]
+    assert_same_reports(runs[0][0], runs[1][0])
+    weights = [
+        sorted((i, j, m.kind, m.round, m.n_bytes, m.n_ciphertexts) for i, j, m in sent)
+        for _, sent in runs
+    ]
+    assert weights[0] == weights[1]
+
+
+# Scale, stopping, what crosses --------------------------------------------------
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_all_agents_adopt_the_leaders_scale(name):
+    parts = split_parts(SIZES, F)
+    agents = make_agents(name, parts, random_start(K, F), max_iter=1)
+    drive(agents)
+    scales = {agent._scale for agent in agents}
+    assert len(scales) == 1
+    sizes = [np.trace(agent.right.W.T @ agent.right.W) / K for agent in agents]
+    assert min(sizes) / 3 < scales.pop() < 3 * max(sizes)
+
+
+MASKS_SPLIT_RELAYS = pytest.mark.xfail(
+    strict=True,
+    reason="entrywise masks spread presence and logarithm of the size differently",
+)
+
+
+@pytest.mark.parametrize(
+    ("masking", "sizes"),
+    [
+        ("scalar", [8, 3, 12, 5]),
+        ("entrywise", [8, 3, 12, 5]),
+        ("scalar", [8, 0, 12, 5]),
+        pytest.param("entrywise", [8, 0, 12, 5], marks=MASKS_SPLIT_RELAYS),
+    ],
+)
+@pytest.mark.parametrize("factor", [1e-3, 1e3])
+def test_scale_of_the_data_does_not_show(masking, sizes, factor):
+    parts, start = split_parts(sizes, F, seed=8), random_start(K, F)
+    expected, scaled = (
+        drive(make_agents("path", data, start, masking=masking, max_iter=10))[0]
+        for data in (parts, [factor * X for X in parts])
+    )
+    for mine, theirs in zip(scaled, expected, strict=True):
+        np.testing.assert_allclose(mine[-1].H, theirs[-1].H, rtol=1e-4, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_agents_stop_in_the_same_iteration(name):
+    parts, start = split_parts(SIZES, F), random_start(K, F)
+    agents = make_agents(name, parts, start, max_iter=400, max_admm_iter=10, tol=0.01)
+    reports, _ = drive(agents)
+    lengths = {len(history) for history in reports}
+    assert len(lengths) == 1
+    assert lengths.pop() < 400
+    for history in reports:
+        assert history[-1].stopped
+        assert not history[0].stopped
+        # Once stopped an agent holds still.
+        first = next(k for k, report in enumerate(history) if report.stopped)
+        for report in history[first + 1 :]:
+            np.testing.assert_array_equal(report.H, history[first].H)
+
+
+def test_tolerance_of_zero_runs_all_iterations():
+    parts, start = split_parts([4, 5], F), random_start(K, F)
+    reports, sent = drive(make_agents("path", parts, start, max_iter=3))
+    assert [len(history) for history in reports] == [3, 3]
+    assert reports[0][-1].n_exchanges == 3 * 5
+    requests = [m for i, _, m in sent if i == 0 and m.kind == REQUEST]
+    assert [m.round for m in requests] == list(range(len(requests)))
+
+
+def test_stopped_neighbours_send_counts_only():
+    """Well within the inner loop both ends stop; the flood needs the rest of it."""
+    parts, start = split_parts(SIZES, F), random_start(K, F)
+    agents = make_agents(
+        "path", parts, start, "simulated", max_iter=30, max_admm_iter=40, tol=0.05
+    )
+    reports, sent = drive(agents)
+    assert reports[0][-1].n_exchanges < 30 * 40
+    averaging = agents[0].settings.averaging.n_rounds
+    spreading = agents[0].settings.leader_eccentricity
+    resting = [
+        (i, j, m.round)
+        for i, j, m in sent
+        if m.kind == REQUEST and m.payload is None and m.round >= averaging + spreading
+    ]
+    assert resting
+    # Both ends of an edge rest in the same rounds, and nobody answers.
+    assert {(j, i, t) for i, j, t in resting} == set(resting)
+    answered = {(j, i, m.round) for i, j, m in sent if m.kind == REPLY}
+    assert not answered & set(resting)
+
+
+def test_reports_describe_the_agents_state():
+    parts, start = split_parts([6, 9], F, seed=6), random_start(K, F)
+    agents = make_agents("path", parts, start)
+    reports, _ = drive(agents)
+    for agent, history in zip(agents, reports, strict=True):
+        last, W, H = history[-1], agent.right.W, history[-1].H
+        assert last.squared_error == pytest.approx(np.linalg.norm(agent.X - W @ H) ** 2)
+        np.testing.assert_allclose(last.gram, W.T @ W)
+        np.testing.assert_allclose(last.gradient, W.T @ (agent.X - W @ H), atol=1e-9)
+
+
+def test_keys_come_first():
+    agents = make_agents(
+        "path", split_parts([3, 4], F), random_start(K, F), "simulated"
+    )
+    letters = agents[0].start()
+    assert [(j, message.kind) for j, message in letters] == [(1, KEY)]
+    assert agents[0].advance([]) == []
+    agents[1].start()
+    assert agents[1].advance([(0, letters[0][1])])
+
+
+def test_overflow_names_the_agent():
+    """The left factor grows by 1e100 times n_max, which takes more than 240 bits."""
+    parts = [1e100 * X for X in split_parts([3, 4], F)]
+    agents = make_agents(
+        "path",
+        parts,
+        random_start(K, F),
+        "simulated",
+        penalty_scaling="absolute",
+        mu=1e-3,
+        g_max=1e-3,
+        eta=1e100,
+    )
+    with pytest.raises(OverflowError, match=r"agent [01].*key_size=256.*smaller n_max"):
+        drive(agents)
+
+
+def test_extreme_right_factor_is_refused():
+    agents = make_agents(
+        "path", [1e200 * X for X in split_parts([3], F)], random_start(K, F)
+    )
+    with (
+        np.errstate(over="ignore"),
+        pytest.raises(OverflowError, match=r"agent 0.*rescale"),
+    ):
+        agents[0].start()
+
+
+@pytest.mark.parametrize("n", [1, 2, 6])
+def test_more_components_than_samples_or_features(n):
+    parts = split_parts([1] * n, 2, seed=7)
+    agents = make_agents("random", parts, random_start(5, 2), max_iter=30)
+    reports, _ = drive(agents)
+    total = sum(history[-1].squared_error for history in reports)
+    assert total < 1e-3 * sum(np.sum(X**2) for X in parts)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_precision_and_sparsity_change_little(dtype):
+    parts, start = split_parts(SIZES, F), random_start(K, F)
+    for X in parts:
+        X[X < 0.5] = 0
+    expected, _ = drive(make_agents("ring", parts, start))
+    converted = [sparse.csr_array(X.astype(dtype)) for X in parts]
+    reports, _ = drive(make_agents("ring", converted, start))
+    rtol = 1e-9 if dtype == np.float64 else 1e-2
+    for mine, theirs in zip(reports, expected, strict=True):
+        np.testing.assert_allclose(
+            mine[-1].H, theirs[-1].H, rtol=rtol, atol=rtol * theirs[-1].H.max()
+        )
+
+
+def test_network_of_settings():
+    network = make_network("path", 5)
+    settings = make_agents(network, split_parts(SIZES, F), random_start(K, F))[
+        0
+    ].settings
+    assert (settings.leader, settings.leader_eccentricity, settings.diameter) == (
+        2,
+        2,
+        4,
+    )
+    eigenvalues = np.linalg.eigvalsh(
+        np.diag(network.degrees.astype(float)) - network.adjacency
+    )
+    assert settings.connectivity == pytest.approx(
+        np.sqrt(eigenvalues[1] * eigenvalues[-1])
+    )

@@ -1,0 +1,442 @@
+from collections import deque
+
+import numpy as np
+import pytest
+from _helpers import GRAPHS
+from _paillier_keys import MASKINGS, cipher
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skppdnmf._network import make_network
+from skppdnmf.exchange import (
+    REPLY,
+    REQUEST,
+    WIDEN,
+    DifferenceExchange,
+    PlainCipher,
+    SimulatedCipher,
+    fixed_point,
+)
+
+UNIT = 2.0**-12  # a mask of 12 bits counts in these units
+
+
+def make_cipher(kind, number, key_size=256):
+    if kind == "paillier":
+        return cipher(key_size, number=number)
+    return PlainCipher() if kind == "plain" else SimulatedCipher(key_size)
+
+
+def make_sides(network, n_values, kind="simulated", seed=0, key_size=256, **options):
+    """The exchanges of all agents of a graph."""
+    options = {"n_max": 1000.0, "masking": "entrywise", "value_bits": 12, **options}
+    if kind == "plain":
+        options["n_max"] = None
+    return [
+        DifferenceExchange(
+            make_cipher(kind, i, key_size),
+            int(degree),
+            n_values=n_values,
+            key_size=key_size,
+            rng=np.random.default_rng([seed, i]),
+            name=f"agent {i}",
+            **options,
+        )
+        for i, degree in enumerate(network.degrees)
+    ]
+
+
+def run_round(network, sides, values, resting=()):
+    """One round; return the messages as (sender, receiver, message)."""
+    place = [{int(j): k for k, j in enumerate(row)} for row in network.neighbours]
+    post = deque()
+    for i, side in enumerate(sides):
+        active = [{i, int(j)} not in resting for j in network.neighbours[i]]
+        requests = side.begin(np.asarray(values[i], dtype=float), active)
+        post += [(i, j, requests[place[i][j]]) for j in place[i]]
+    sent = []
+    while post:
+        sender, receiver, message = post.popleft()
+        sent.append((sender, receiver, message))
+        side, k = sides[receiver], place[receiver][sender]
+        if message.kind == REQUEST and message.payload is not None:
+            (reply,) = side.answer([(k, sides[sender].cipher.public, message)])
+            post.append((receiver, sender, reply))
+        elif message.kind != REQUEST:
+            again = side.accept(k, message)
+            if again is not None:
+                post.append((receiver, sender, again))
+    assert all(side.complete for side in sides)
+    return sent
+
+
+def secret_factors(network, sides, resting=()):
+    """g[i, j] as floats, broadcast over the values; absent where an edge rests."""
+    g = {}
+    for i, side in enumerate(sides):
+        active = [int(j) for j in network.neighbours[i] if {i, int(j)} not in resting]
+        unit = 1.0 if side.n_max is None else UNIT
+        for row, j in enumerate(active):
+            g[i, j] = np.broadcast_to(side._masks[row] * unit, side.n_values)
+    return g
+
+
+def integers(values, n_max):
+    return [int(np.rint(n_max * value)) for value in values]
+
+
+def check_differences(network, sides, values, resting=()):
+    """Compare every row with g_ij g_ji (u_j - u_i), within half a quantum."""
+    g = secret_factors(network, sides, resting)
+    n_max = sides[0].n_max
+    rows = {}
+    for i, side in enumerate(sides):
+        differences = side.differences()
+        assert differences.shape == (len(network.neighbours[i]), side.n_values)
+        for row, j in zip(differences, network.neighbours[i].tolist(), strict=True):
+            rows[i, j] = row
+            if {i, j} in resting:
+                np.testing.assert_array_equal(row, 0)
+                continue
+            product = g[i, j] * g[j, i]
+            assert ((g[i, j] >= 0.1 - UNIT) & (g[i, j] <= 1)).all()
+            if n_max is None:
+                step = np.subtract(values[j], values[i])
+                np.testing.assert_allclose(row, product * step, rtol=1e-12)
+                continue
+            u_i, u_j = integers(values[i], n_max), integers(values[j], n_max)
+            step = np.array([float(b - a) for a, b in zip(u_i, u_j, strict=True)])
+            slack = 0.5 + 1e-15 * np.abs(step)
+            assert (np.abs(row * n_max - product * step) <= product * slack).all()
+    for i, j in rows:
+        if {i, j} in resting:
+            continue
+        bound = 1e-12 * np.abs(rows[i, j])
+        if n_max is not None:  # either end may be off by half a quantum
+            bound += g[i, j] * g[j, i] / n_max
+        assert (np.abs(rows[i, j] + rows[j, i]) <= bound).all()
+
+
+def random_values(rng, n_agents, n_values, size):
+    return size * rng.standard_normal((n_agents, n_values))
+
+
+# One round ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("masking", MASKINGS)
+@pytest.mark.parametrize("kind", ["plain", "simulated", "paillier"])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_rows_are_masked_differences(name, kind, masking):
+    network = make_network(name, 4, 0)
+    sides = make_sides(network, 7, kind, masking=masking)
+    rng = np.random.default_rng(1)
+    for _ in range(2):
+        values = random_values(rng, 4, 7, 3.0)
+        run_round(network, sides, values)
+        check_differences(network, sides, values)
+
+
+@given(
+    n=st.integers(2, 5),
+    name=st.sampled_from(GRAPHS),
+    masking=st.sampled_from(MASKINGS),
+    n_max=st.integers(0, 40).map(lambda b: 2.0**b) | st.sampled_from([1.0, 10.0**6]),
+    size=st.floats(1e-3, 1e12),
+    value_bits=st.integers(1, 100),
+    n_values=st.integers(1, 12),
+    seed=st.integers(0, 2**32 - 1),
+)
+@settings(deadline=None, max_examples=80)
+def test_any_scale_and_magnitude(
+    n, name, masking, n_max, size, value_bits, n_values, seed
+):
+    network = make_network(name, n, seed)
+    rng = np.random.default_rng(seed)
+    values = random_values(rng, n, n_values, size)
+    # Some agents' values are far smaller than others'.
+    values *= 10.0 ** rng.integers(-6, 1, size=(n, 1))
+    sides = make_sides(
+        network, n_values, n_max=n_max, masking=masking, value_bits=value_bits
+    )
+    run_round(network, sides, values)
+    check_differences(network, sides, values)
+
+
+@pytest.mark.parametrize("kind", ["simulated", "paillier"])
+@pytest.mark.parametrize("masking", MASKINGS)
+@pytest.mark.parametrize("n_max", [2.0**30, 2.0**40])
+def test_python_integers(kind, masking, n_max):
+    network = make_network("path", 3)
+    values = np.array([[1e12, -1e12, 0.3], [-1e12, 1e12, 1e12], [0.0, 5e11, -7.25]])
+    assert fixed_point(values[0], n_max)[0].dtype == object
+    sides = make_sides(network, 3, kind, n_max=n_max, masking=masking)
+    run_round(network, sides, values)
+    check_differences(network, sides, values)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([-1, 0, 1]), st.integers(0, 48), st.sampled_from([-1, 0])
+        ),
+        min_size=2,
+        max_size=2 * 5,
+    ),
+    st.sampled_from(MASKINGS),
+)
+@settings(deadline=None, max_examples=60)
+def test_values_next_to_powers_of_two_do_not_wrap(parts, masking):
+    numbers = [float(sign * (2**bits + step)) for sign, bits, step in parts]
+    half = len(numbers) // 2
+    values = [numbers[:half], numbers[half : 2 * half]]
+    network = make_network("path", 2)
+    sides = make_sides(network, half, n_max=1.0, masking=masking, value_bits=1)
+    run_round(network, sides, values)
+    check_differences(network, sides, values)
+
+
+def test_rounding_to_the_grid_of_n_max():
+    network = make_network("path", 2)
+    sides = make_sides(network, 2, n_max=10.0, masking="scalar")
+    run_round(network, sides, [[0.04, 0.26], [0.0, 0.34]])
+    g = secret_factors(network, sides)
+    row = sides[0].differences()[0] * 10 / (g[0, 1] * g[1, 0])
+    # 0.04 is 0 tenths, 0.26 and 0.34 are both 3 tenths: only the dithers are left.
+    assert (np.abs(row) <= 0.5).all()
+
+
+def test_secrets_are_fresh_in_every_round():
+    network = make_network("complete", 3)
+    sides = make_sides(network, 50)
+    values = np.ones((3, 50))
+    seen = []
+    for _ in range(3):
+        run_round(network, sides, values)
+        seen += list(secret_factors(network, sides).values())
+        # All differences are zero: what remains is the dither, which must be there.
+        assert all(side.differences().any() for side in sides)
+    assert len({factor.tobytes() for factor in seen}) == len(seen) == 18
+    assert all(len(np.unique(factor)) > 25 for factor in seen)
+
+
+def test_scalar_masking_has_one_factor_for_each_edge():
+    network = make_network("complete", 3)
+    sides = make_sides(network, 50, masking="scalar")
+    run_round(network, sides, np.ones((3, 50)))
+    factors = secret_factors(network, sides)
+    assert all(len(np.unique(factor)) == 1 for factor in factors.values())
+    assert len({factor[0] for factor in factors.values()}) > 3
+
+
+@pytest.mark.parametrize("masking", MASKINGS)
+def test_simulated_and_encrypted_are_bit_identical(masking):
+    network = make_network("random", 5, 1)
+    rng = np.random.default_rng(2)
+    options = {"masking": masking, "value_bits": 3, "n_max": 2.0**20, "seed": 9}
+    simulated = make_sides(network, 6, "simulated", **options)
+    encrypted = make_sides(network, 6, "paillier", **options)
+    for size in (0.01, 30.0, 2e9):
+        values = random_values(rng, 5, 6, size)
+        sent = [run_round(network, sides, values) for sides in (simulated, encrypted)]
+        for one, other in zip(simulated, encrypted, strict=True):
+            np.testing.assert_array_equal(one.differences(), other.differences())
+        weights = [
+            [
+                (i, j, m.kind, m.value_bits, m.n_bytes, m.n_ciphertexts)
+                for i, j, m in part
+            ]
+            for part in sent
+        ]
+        assert weights[0] == weights[1]
+
+
+@pytest.mark.parametrize("kind", ["plain", "simulated"])
+def test_answers_together_equal_answers_one_by_one(kind):
+    network = make_network("star", 5)
+    values = random_values(np.random.default_rng(3), 5, 4, 100.0)
+    values[1] *= 1e-4
+    results = []
+    for together in (False, True):
+        sides = make_sides(network, 4, kind, value_bits=10)
+        requests = [
+            side.begin(v, [True] * side.n_neighbours)
+            for side, v in zip(sides, values, strict=True)
+        ]
+        asked = [(k, None, requests[j][0]) for k, j in enumerate(range(1, 5))]
+        if together:
+            replies = sides[0].answer(asked)
+        else:
+            replies = [sides[0].answer([one])[0] for one in asked]
+        results.append([(m.kind, m.value_bits, m.n_bytes) for m in replies])
+        for k, reply in enumerate(replies):
+            if reply.kind == REPLY:
+                sides[k + 1].accept(0, reply)
+                results[-1].append(sides[k + 1].differences().tolist())
+    assert results[0] == results[1]
+    widened = [result for result in results[0] if result[0] == WIDEN]
+    assert len(widened) == (1 if kind == "simulated" else 0)
+
+
+# Resting neighbours -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("masking", MASKINGS)
+@pytest.mark.parametrize("kind", ["plain", "simulated", "paillier"])
+def test_resting_neighbours_give_zeros(kind, masking):
+    network = make_network("complete", 4)
+    sides = make_sides(network, 3, kind, masking=masking, value_bits=20)
+    rng = np.random.default_rng(4)
+    for resting in ([{0, 1}, {2, 3}], [], [{0, 1}, {0, 2}, {0, 3}]):
+        values = random_values(rng, 4, 3, 2.0)
+        sent = run_round(network, sides, values, resting)
+        check_differences(network, sides, values, resting)
+        for i, j, message in sent:
+            assert (message.payload is None) == ({i, j} in resting)
+            assert message.kind == REQUEST or {i, j} not in resting
+    assert not sides[0].differences().any()
+
+
+def test_requests_carry_round_and_counts():
+    network = make_network("path", 3)
+    side = make_sides(network, 2)[1]
+    for t in range(2):
+        requests = side.begin(np.ones(2), [True, False], (3, 5))
+        assert [(m.round, m.left_count, m.fit_count) for m in requests] == [
+            (t, 3, 5)
+        ] * 2
+        assert [m.payload is None for m in requests] == [False, True]
+
+
+# Widening -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("masking", MASKINGS)
+@pytest.mark.parametrize("kind", ["simulated", "paillier"])
+def test_outgrown_slots_are_widened(kind, masking):
+    network = make_network("path", 3)
+    sides = make_sides(network, 3, kind, masking=masking, value_bits=4, n_max=10.0)
+    small, large = np.full(3, 0.7), np.array([2e6, -2e6, 0.1])
+
+    sent = run_round(network, sides, [small] * 3)
+    assert all(message.kind != WIDEN for *_, message in sent)
+    values = [small, large, small]
+    sent = run_round(network, sides, values)
+    check_differences(network, sides, values)
+    edges = [(i, j) for i, j, message in sent if message.kind == WIDEN]
+    assert sorted(edges) == [(1, 0), (1, 2)]
+    # Both neighbours asked again, in slots that hold 2e7, below 2**25.
+    for j in (0, 2):
+        asked = [m.value_bits for i, _, m in sent if i == j and m.kind == REQUEST]
+        assert len(asked) == 2
+        assert asked[0] == 4
+        assert asked[1] >= 25
+
+    sent = run_round(network, sides, values)
+    check_differences(network, sides, values)
+    assert all(message.kind != WIDEN for *_, message in sent)
+
+
+def test_growing_values_do_not_widen_in_every_round():
+    network = make_network("path", 2)
+    sides = make_sides(network, 1, value_bits=4, n_max=1.0)
+    n_widened = 0
+    for t in range(30):
+        values = [[1.0], [2.0**t]]
+        sent = run_round(network, sides, values)
+        check_differences(network, sides, values)
+        n_widened += sum(message.kind == WIDEN for *_, message in sent)
+    assert 1 <= n_widened <= 11
+
+
+def test_widen_is_answered_by_the_request_alone():
+    network = make_network("path", 2)
+    one, other = make_sides(network, 2, value_bits=4, n_max=1.0)
+    (request,) = one.begin(np.array([3.0, -1.0]), [True])
+    other.begin(np.array([1e5, 1.0]), [True])
+    (widen,) = other.answer([(0, None, request)])
+    assert (widen.kind, widen.payload, widen.round) == (WIDEN, None, 0)
+    again = one.accept(0, widen)
+    assert not one.complete
+    assert (again.kind, again.value_bits) == (REQUEST, widen.value_bits)
+    (reply,) = other.answer([(0, None, again)])
+    assert one.accept(0, reply) is None
+    assert one.complete
+
+
+# What does not fit --------------------------------------------------------------
+
+LARGEST = 64 - 16  # bits of the widest values that a key of 64 bits holds
+
+
+@pytest.mark.parametrize("kind", ["simulated", "paillier"])
+@pytest.mark.parametrize("masking", MASKINGS)
+def test_the_widest_values_still_fit(kind, masking):
+    network = make_network("path", 2)
+    options = {"n_max": 1.0, "masking": masking, "key_size": 64}
+    most = 2.0**LARGEST - 1
+    for value_bits in (1, LARGEST - 2, LARGEST, LARGEST + 2):
+        sides = make_sides(network, 2, kind, value_bits=value_bits, **options)
+        for values in ([[most, -most], [-most, most]], [[1.0, 0.0], [most, 1.0]]):
+            run_round(network, sides, values)
+            check_differences(network, sides, values)
+
+
+@pytest.mark.parametrize("kind", ["simulated", "paillier"])
+@pytest.mark.parametrize("bits", [LARGEST + 1, LARGEST + 2, LARGEST + 15])
+def test_overflow_says_what_to_change(kind, bits):
+    network = make_network("path", 2)
+    options = {"n_max": 100.0, "masking": "scalar"}
+    values = np.array([0.0, 2.0 ** (bits - 1) / 100.0])
+    side = make_sides(network, 2, kind, key_size=64, **options)[1]
+    with pytest.raises(OverflowError) as caught:
+        side.begin(values, [True])
+    message = str(caught.value)
+    for part in (
+        "agent 1",
+        f"{bits} bits",
+        "n_max=100",
+        "key_size=64",
+        f"2**{LARGEST}.",
+        "smaller n_max",
+    ):
+        assert part in message
+    # The key that the message asks for is large enough, and none below it is.
+    advised = int(message.split("Use key_size=")[1].split()[0])
+    sides = make_sides(network, 2, key_size=advised, **options)
+    run_round(network, sides, [np.zeros(2), values])
+    check_differences(network, sides, [np.zeros(2), values])
+    side = make_sides(network, 2, key_size=advised - 2, **options)[0]
+    with pytest.raises(OverflowError, match="agent 0"):
+        side.begin(values, [True])
+
+
+def test_overflow_of_a_key_that_holds_nothing():
+    side = make_sides(make_network("path", 2), 1, key_size=16)[0]
+    with pytest.raises(OverflowError, match=r"agent 0.*key_size=16 holds no value"):
+        side.begin(np.ones(1), [True])
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 1e305, 1e301])
+def test_values_out_of_range(value):
+    side = make_sides(make_network("path", 2), 2, n_max=1e6, key_size=4096)[0]
+    with pytest.raises(OverflowError, match=r"agent 0.*n_max=1e\+06.*smaller n_max"):
+        side.begin(np.array([1.0, value]), [True])
+
+
+# Fixed point --------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.floats(-1e12, 1e12), min_size=1, max_size=8),
+    st.integers(1, 2**40) | st.floats(1.0, 2.0**40),
+)
+@settings(deadline=None, max_examples=100)
+def test_fixed_point(values, n_max):
+    numbers, bits = fixed_point(np.array(values), n_max)
+    expected = [round(value * float(n_max)) for value in values]
+    assert [int(number) for number in numbers] == expected
+    largest = max(abs(number) for number in expected)
+    assert largest < 2**bits
+    assert bits == 1 or largest >= 2 ** (bits - 1)
+    assert numbers.dtype == (np.int64 if bits <= 62 else object)
