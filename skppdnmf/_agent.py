@@ -308,8 +308,11 @@ class Agent:
                 again = self._exchange.accept(self._place[sender], message)
                 if again is not None:
                     outbox.append((sender, again))
-        if requests:
+        # Answered together once all are in, which costs less than one by one.
+        if requests and self._heard + len(requests) == len(self.neighbours):
             self._take_requests(requests, outbox)
+        else:
+            self._inbox += requests
 
     def _take_requests(
         self,

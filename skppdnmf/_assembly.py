@@ -14,11 +14,14 @@ from ._agent import Agent, AgentSettings
 from ._averaging import plan_averaging
 from ._network import Network
 from .exchange import (
+    SECURE_KEY_SIZE,
     Cipher,
     PaillierCipher,
     PlainCipher,
     SimulatedCipher,
-    generate_keypair,
+    new_keypair,
+    valid_key_size,
+    warn_insecure,
 )
 
 
@@ -131,8 +134,11 @@ def make_ciphers(
         return [PlainCipher() for _ in range(n_agents)]
     if encryption == "simulated":
         return [SimulatedCipher(key_size) for _ in range(n_agents)]
+    valid_key_size(key_size, "djn")
+    if key_size < SECURE_KEY_SIZE:  # once, and not in a worker where no one sees it
+        warn_insecure(key_size, stacklevel=5)
     keys = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(generate_keypair)(key_size) for _ in range(n_agents)
+        delayed(new_keypair)(key_size) for _ in range(n_agents)
     )
     return [PaillierCipher(private) for _, private in keys]
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 N_VALUES = 2
-N_MAX = 2.0**16
-VALUE_BITS = 29  # a double's squared magnitude has a logarithm within +-2200
+N_MAX = 2.0**32
+VALUE_BITS = 45  # the logarithm of a double's square lies within +-2200
 # Mean of g_ij g_ji, both uniform on [0.1, 1].
 MEAN_MASK_PRODUCT = 0.55**2
 
@@ -118,7 +118,7 @@ class PrivateAverage:
     def estimate(self) -> float:
         """Share of agents that take part times the geometric mean of their numbers."""
         share = float(self.values[0])
-        if share <= 0.5 ** (VALUE_BITS - 16):
+        if share <= 0.5**13:
             return 0.0
         # A share above 1, which momentum may cause, still divides the logarithm.
         return min(1.0, share) * 2.0 ** float(self.values[1] / share)

@@ -57,22 +57,23 @@ class Traffic:
 
     Attributes
     ----------
-    messages, ciphertexts, bytes : ndarray of shape (n_agents, n_agents), int64
-        Entry (i, j) is what i sent to j.
+    total_bytes : int
+        Bytes sent so far.
     """
 
     def __init__(self, n_agents: int) -> None:
-        self.messages, self.ciphertexts, self.bytes = np.zeros(
-            (3, n_agents, n_agents), dtype=np.int64
-        )
+        # Plain lists: counting must not cost more than the messages.
+        self._counts = [[[0, 0, 0] for _ in range(n_agents)] for _ in range(n_agents)]
         self.total_bytes = 0
 
     def count(self, sender: int, receiver: int, message: Message) -> None:
         """Count one message."""
+        counts = self._counts[sender][receiver]
+        payload = message.payload
         n_bytes = message.n_bytes
-        self.messages[sender, receiver] += 1
-        self.ciphertexts[sender, receiver] += message.n_ciphertexts
-        self.bytes[sender, receiver] += n_bytes
+        counts[0] += 1
+        counts[1] += payload.n_ciphertexts if payload else 0
+        counts[2] += n_bytes
         self.total_bytes += n_bytes
 
     def summary(self, labels: Sequence[Any], order: NDArray) -> dict[str, Any]:
@@ -90,18 +91,15 @@ class Traffic:
         dict
             ``messages``, ``ciphertexts``, ``bytes`` and ``edges``.
         """
-        counts = {
-            "messages": self.messages,
-            "ciphertexts": self.ciphertexts,
-            "bytes": self.bytes,
-        }
+        names = ("messages", "ciphertexts", "bytes")
         place = np.argsort(order)
         edges = {}
-        for i, j in np.argwhere(self.messages[np.ix_(place, place)]):
-            edges[labels[i], labels[j]] = {
-                name: int(count[place[i], place[j]]) for name, count in counts.items()
-            }
-        totals = {name: int(count.sum()) for name, count in counts.items()}
+        for i, k in enumerate(place):
+            for j, m in enumerate(place):
+                counts = self._counts[k][m]
+                if counts[0]:
+                    edges[labels[i], labels[j]] = dict(zip(names, counts, strict=True))
+        totals = {name: sum(edge[name] for edge in edges.values()) for name in names}
         return {**totals, "edges": edges}
 
 

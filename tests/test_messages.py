@@ -175,6 +175,17 @@ N, H = (int(x) for x in (keypair()[0].n, keypair()[0].h))
         key_bytes(1, N, H) + b"\0",
         key_bytes(3, N, H),
         key_bytes(255, N, H),
+    ],
+    ids=["one byte", "cut", "one byte more", "scheme 3", "scheme 255"],
+)
+def test_no_key_at_all(data):
+    with pytest.raises(CorruptedMessageError, match=f"{len(data)} bytes is no public"):
+        read_public(Payload(data, 0, len(data)))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
         key_bytes(1, N - 1, H),
         key_bytes(1, N, 0),
         key_bytes(1, N, 1),
@@ -185,11 +196,6 @@ N, H = (int(x) for x in (keypair()[0].n, keypair()[0].h))
         key_bytes(1, N, int(keypair()[1].p)),
     ],
     ids=[
-        "one byte",
-        "cut",
-        "one byte more",
-        "scheme 3",
-        "scheme 255",
         "even n",
         "no h",
         "h is one",
@@ -201,7 +207,7 @@ N, H = (int(x) for x in (keypair()[0].n, keypair()[0].h))
     ],
 )
 def test_corrupted_keys(data):
-    with pytest.raises(CorruptedMessageError, match="no public key"):
+    with pytest.raises(CorruptedMessageError, match="no public key: "):
         read_public(Payload(data, 0, len(data)))
 
 

@@ -3,7 +3,13 @@
 from ._ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
 from ._difference import DifferenceExchange, fixed_point
 from ._fixed_base import TABLES
-from ._keygen import generate_keypair
+from ._keygen import (
+    SECURE_KEY_SIZE,
+    generate_keypair,
+    new_keypair,
+    valid_key_size,
+    warn_insecure,
+)
 from ._keys import PaillierPrivateKey, PaillierPublicKey
 from ._masks import draw_dither, draw_masks, system_generator
 from ._messages import KEY, REPLY, REQUEST, WIDEN, Message
@@ -18,6 +24,7 @@ __all__ = [
     "MIN_KEY_SIZE",
     "REPLY",
     "REQUEST",
+    "SECURE_KEY_SIZE",
     "TABLES",
     "WIDEN",
     "Cipher",
@@ -35,7 +42,10 @@ __all__ = [
     "draw_masks",
     "fixed_point",
     "generate_keypair",
+    "new_keypair",
     "public_payload",
     "read_public",
     "system_generator",
+    "valid_key_size",
+    "warn_insecure",
 ]

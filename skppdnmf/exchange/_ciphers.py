@@ -146,19 +146,30 @@ class SimulatedCipher:
 
     def __init__(self, key_size: int = 2048) -> None:
         self.key_size = key_size
+        self._last_layout: SlotLayout | None = None
 
     def _payload(self, data: np.ndarray, kind: int, layout: SlotLayout) -> Payload:
         """Wrap numbers with the traffic that their ciphertexts would cause."""
-        return Payload(data, n_ciphertexts(kind, layout), message_bytes(kind, layout))
+        return Payload(data, *self._sizes(kind, layout))
+
+    def _sizes(self, kind: int, layout: SlotLayout) -> tuple[int, int]:
+        """Ciphertexts and bytes of a message, remembered for the last layout."""
+        if layout is not self._last_layout:
+            check_key_size(self.key_size, layout)
+            self._last_layout = layout
+            self._last_sizes = {
+                kind: (n_ciphertexts(kind, layout), message_bytes(kind, layout))
+                for kind in (REQUEST, REPLY)
+            }
+        return self._last_sizes[kind]
 
     def _check(self, message: Payload, kind: int, layout: SlotLayout) -> np.ndarray:
         """Refuse a message of another layout."""
-        check_key_size(self.key_size, layout)
         data = message.data
         if (
             not isinstance(data, np.ndarray)
             or data.shape != (layout.n_values,)
-            or message.n_bytes != message_bytes(kind, layout)
+            or message.n_bytes != self._sizes(kind, layout)[1]
         ):
             raise CorruptedMessageError(f"message of another layout than {layout}")
         return data

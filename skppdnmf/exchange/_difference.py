@@ -202,9 +202,16 @@ class DifferenceExchange:
             masks = draw_masks(self.rng, wide)
             self._masks = masks.reshape(n, -1)
         else:
-            self._masks = np.array([[draw_masks(self.rng, layout)] for _ in range(n)])
-            masks = np.repeat(self._masks, self.n_values)
+            self._masks = draw_masks(self.rng, self._entrywise(n)).reshape(n, 1)
+            masks = self._masks
         self._dithers = draw_dither(self.rng, masks, wide).reshape(n, -1)
+
+    def _entrywise(self, n: int) -> SlotLayout:
+        """Layout under which n masks are drawn at once, one for each neighbour."""
+        key = -n
+        if key not in self._wide:
+            self._wide[key] = SlotLayout(n, 1, MASK_BITS, "entrywise", self.key_size)
+        return self._wide[key]
 
     def _request(self) -> Message:
         """Encrypt the values in slots of the current width."""
@@ -365,15 +372,14 @@ def fixed_point(values: NDArray[np.floating], n_max: float) -> tuple[Any, int]:
     >>> fixed_point(np.array([0.5, -1.26]), 10)
     (array([  5, -13]), 4)
     """
-    with np.errstate(over="ignore"):
-        scaled = np.rint(np.multiply(values, n_max, dtype=np.float64))
-    largest = float(max(scaled.max(), -scaled.min()))
+    largest = max(float(values.max()), -float(values.min())) * n_max
     if not largest < 2.0**_MOST_BITS:
         raise OverflowError(
             f"n_max={n_max:g} times a value of the left factor is {largest:g}, beyond "
             f"the limit 2**{_MOST_BITS}; use a smaller n_max, or rescale X"
         )
-    bits = max(1, int(largest).bit_length())
+    bits = max(1, round(largest).bit_length())
+    scaled = np.rint(np.multiply(values, n_max, dtype=np.float64))
     if bits <= _INT64_BITS:
         return scaled.astype(np.int64), bits
     return np.array([int(value) for value in scaled], dtype=object), bits

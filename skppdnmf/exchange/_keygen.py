@@ -72,6 +72,14 @@ def generate_keypair(
     >>> public.key_size, private.decrypt(public.encrypt(7))
     (2048, 7)
     """
+    key_size = valid_key_size(key_size, scheme)
+    if key_size < SECURE_KEY_SIZE:
+        warn_insecure(key_size, stacklevel=3)
+    return new_keypair(key_size, scheme)
+
+
+def valid_key_size(key_size: Any, scheme: str) -> int:
+    """Return the size of a key that can be generated, or raise."""
     if isinstance(key_size, bool) or not hasattr(key_size, "__index__"):
         raise TypeError(f"key_size={key_size!r} should be an integer")
     key_size = int(key_size)
@@ -83,12 +91,22 @@ def generate_keypair(
             f"key_size={key_size} should be even and >= {smallest} "
             f"(the smallest that fits scheme={scheme!r})"
         )
-    if key_size < SECURE_KEY_SIZE:
-        warnings.warn(
-            f"key_size={key_size} protects nothing; use {SECURE_KEY_SIZE} or more",
-            InsecureKeyWarning,
-            stacklevel=2,
-        )
+    return key_size
+
+
+def warn_insecure(key_size: int, stacklevel: int) -> None:
+    """Warn of a key too short to protect anything."""
+    warnings.warn(
+        f"key_size={key_size} protects nothing; use {SECURE_KEY_SIZE} or more",
+        InsecureKeyWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def new_keypair(
+    key_size: int, scheme: str = "djn"
+) -> tuple[PaillierPublicKey, PaillierPrivateKey]:
+    """Generate a key pair without a word on its length."""
     primes = find_primes(key_size, scheme)
     n = primes.p * primes.q
     h = _subgroup_base(*primes) if scheme == "subgroup" else short_noise_base(n)

@@ -80,14 +80,15 @@ def draw_dither(rng: np.random.Generator, masks: Any, layout: SlotLayout) -> np.
     ----------
     rng : numpy.random.Generator
         As in `draw_masks`.
-    masks : int or ndarray of shape (n_values,)
-        The masks G of the batch.
+    masks : int or ndarray of shape (n_values,) or (n, 1)
+        The masks G of the batch; n of them, in a column, each serve a row of the
+        result.
     layout : SlotLayout
         The layout the masks were drawn for.
 
     Returns
     -------
-    ndarray of shape (n_values,)
+    ndarray of shape (n_values,) or (n, n_values / n)
         In the narrowest signed dtype.
 
     Notes
@@ -109,11 +110,13 @@ def draw_dither(rng: np.random.Generator, masks: Any, layout: SlotLayout) -> np.
     size = layout.n_values
     wide = layout.mask_bits > _MAX_SHIFT_BITS
     factors: Any = np.asarray(masks).astype(np.int64 if wide else dtype)
+    shape = (len(factors), -1) if factors.ndim == 2 else (size,)
     if wide:
-        drawn = rng.integers(0, factors, size=size, dtype=np.int64)
+        full = np.broadcast_to(factors, np.empty(size).reshape(shape).shape)
+        drawn = rng.integers(0, full, dtype=np.int64)
         return (drawn - (factors - 1) // 2).astype(dtype)
     raw = rng.integers(0, 2**64, size=-(-size // 2), dtype=np.uint64)
-    product = raw.view(np.uint32)[:size].astype(np.uint64)
+    product = raw.view(np.uint32)[:size].astype(np.uint64).reshape(shape)
     product *= factors.astype(np.uint64)
     product >>= np.uint64(_WORD_BITS)
     drawn = product.astype(dtype)

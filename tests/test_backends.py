@@ -1,0 +1,151 @@
+"""The result does not depend on who runs the agents, nor on their numbering."""
+
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_digits
+
+from skppdnmf import PrivateDistributedNMF
+from skppdnmf.exceptions import InsecureKeyWarning
+
+
+@pytest.fixture(scope="module")
+def X():
+    return load_digits().data[:200]
+
+
+def model(**parameters):
+    defaults = {
+        "n_components": 4,
+        "partition": 5,
+        "encryption": "simulated",
+        "max_iter": 3,
+        "tol": 0,
+        "random_state": 0,
+    }
+    return PrivateDistributedNMF(**{**defaults, **parameters})
+
+
+def assert_same(first, second):
+    assert_array_equal(first.components_, second.components_)
+    assert_array_equal(first.agent_components_, second.agent_components_)
+    assert first.traffic_ == second.traffic_
+    for name in ("local_error", "shared_error", "consensus_error", "bytes"):
+        assert_array_equal(first.history_[name], second.history_[name])
+
+
+@pytest.mark.parametrize("encryption", [None, "simulated"])
+@pytest.mark.parametrize("n_jobs", [2, 3, -1])
+def test_threads(X, encryption, n_jobs):
+    one = model(encryption=encryption).fit(X)
+    assert_same(model(encryption=encryption, n_jobs=n_jobs).fit(X), one)
+
+
+@pytest.mark.parametrize("encryption", [None, "simulated"])
+def test_loky(X, encryption):
+    one = model(encryption=encryption).fit(X)
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        assert_same(model(encryption=encryption).fit(X), one)
+
+
+def test_loky_with_paillier(X):
+    parameters = {"encryption": "paillier", "key_size": 256, "max_iter": 1}
+    one = model(max_iter=1, key_size=256).fit(X[:, 20:40])
+    with pytest.warns(InsecureKeyWarning), joblib.parallel_config("loky", n_jobs=2):
+        assert_same(model(**parameters).fit(X[:, 20:40]), one)
+
+
+def test_dask(X):
+    distributed = pytest.importorskip("distributed")
+    one = model(max_iter=2).fit(X)
+    with warnings.catch_warnings():
+        # The cluster's own machinery warns, which is not ours to judge.
+        warnings.simplefilter("ignore")
+        with (
+            distributed.LocalCluster(
+                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            ) as cluster,
+            distributed.Client(cluster),
+            joblib.parallel_config(backend="dask"),
+        ):
+            other = model(max_iter=2).fit(X)
+    assert_same(other, one)
+
+
+@pytest.mark.parametrize("masking", ["entrywise", "scalar"])
+@pytest.mark.parametrize("adjacency", ["path", "ring", "star", "random"])
+@pytest.mark.parametrize("key_size", [256, 512])
+def test_paillier_equals_simulated_bit_for_bit(X, masking, adjacency, key_size):
+    parameters = {
+        "n_components": 2,
+        "partition": 4,
+        "masking": masking,
+        "adjacency": adjacency,
+        "key_size": key_size,
+        "max_iter": 1,
+        "max_admm_iter": 3,
+    }
+    part = X[:40, 30:40]
+    simulated = model(**parameters).fit(part)
+    with pytest.warns(InsecureKeyWarning):
+        encrypted = model(**parameters, encryption="paillier").fit(part)
+    assert_same(encrypted, simulated)
+
+
+@pytest.mark.parametrize("masking", ["entrywise", "scalar"])
+@pytest.mark.parametrize("key_size", [1024, 2048])
+def test_paillier_equals_simulated_under_long_keys(X, masking, key_size):
+    parameters = {
+        "n_components": 2,
+        "partition": 2,
+        "masking": masking,
+        "key_size": key_size,
+        "max_iter": 1,
+        "max_admm_iter": 2,
+    }
+    part = X[:40, 30:36]
+    simulated = model(**parameters).fit(part)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InsecureKeyWarning)
+        encrypted = model(**parameters, encryption="paillier", n_jobs=2).fit(part)
+    assert_same(encrypted, simulated)
+
+
+@pytest.mark.parametrize("encryption", [None, "simulated"])
+def test_numbering_of_agents_has_no_effect(X, encryption):
+    rng = np.random.default_rng(0)
+    sizes = [80, 50, 40, 20, 10]
+    agents = np.repeat(np.arange(5), sizes)
+    path = np.eye(5, k=1) + np.eye(5, k=-1)
+    one = model(adjacency=path, encryption=encryption).fit(X, agents=agents)
+    for _ in range(3):
+        new = rng.permutation(5)  # agent k becomes agent new[k]
+        old = np.argsort(new)
+        other = model(adjacency=path[np.ix_(old, old)], encryption=encryption)
+        other.fit(X, agents=new[agents])
+        assert_array_equal(other.components_, one.components_)
+        assert_array_equal(other.agent_components_[new], one.agent_components_)
+        assert {
+            (new[i], new[j]): counts for (i, j), counts in one.traffic_["edges"].items()
+        } == other.traffic_["edges"]
+
+
+def test_order_of_parts_has_no_effect_on_the_components(X):
+    parts = [X[:80], X[80:130], X[130:]]
+    one = model(adjacency="complete").fit(parts)
+    other = model(adjacency="complete").fit([parts[2], parts[0], parts[1]])
+    assert_array_equal(other.components_, one.components_)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3, 2.0**-60, 1e30])
+@pytest.mark.parametrize("encryption", [None, "simulated"])
+def test_scale_of_the_data_has_no_effect(X, scale, encryption):
+    parameters = {"encryption": encryption, "max_iter": 20}
+    one = model(**parameters).fit(X)
+    other = model(**parameters).fit(scale * X)
+    assert_allclose(other.components_, one.components_, rtol=1e-4, atol=1e-6)
+    assert_allclose(other.transform(scale * X), scale * one.transform(X), rtol=1e-3,
+                    atol=1e-4 * scale)  # fmt: skip
