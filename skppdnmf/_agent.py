@@ -195,7 +195,8 @@ class Agent:
             degree,
             n_values=N_VALUES,
             value_bits=VALUE_BITS,
-            **{**shared, "n_max": settings.n_max and N_MAX},
+            # One mask for both numbers: they must spread alike to stay comparable.
+            **{**shared, "n_max": settings.n_max and N_MAX, "masking": "scalar"},
         )
         bound = float(np.abs(start).max()) * (settings.n_max or 1.0)
         bits = max(1, math.ceil(math.log2(bound + 1.0))) + 2 if bound > 0 else 1

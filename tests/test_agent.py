@@ -363,21 +363,8 @@ def test_all_agents_adopt_the_leaders_scale(name):
     assert min(sizes) / 3 < scales.pop() < 3 * max(sizes)
 
 
-MASKS_SPLIT_RELAYS = pytest.mark.xfail(
-    strict=True,
-    reason="entrywise masks spread presence and logarithm of the size differently",
-)
-
-
-@pytest.mark.parametrize(
-    ("masking", "sizes"),
-    [
-        ("scalar", [8, 3, 12, 5]),
-        ("entrywise", [8, 3, 12, 5]),
-        ("scalar", [8, 0, 12, 5]),
-        pytest.param("entrywise", [8, 0, 12, 5], marks=MASKS_SPLIT_RELAYS),
-    ],
-)
+@pytest.mark.parametrize("masking", MASKINGS)
+@pytest.mark.parametrize("sizes", [[8, 3, 12, 5], [8, 0, 12, 5], [0, 0, 12, 0]])
 @pytest.mark.parametrize("factor", [1e-3, 1e3])
 def test_scale_of_the_data_does_not_show(masking, sizes, factor):
     parts, start = split_parts(sizes, F, seed=8), random_start(K, F)

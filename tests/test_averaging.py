@@ -65,7 +65,7 @@ def errors(name, n, n_zeros, n_trials=40):
     for seed in range(n_trials):
         rng = np.random.default_rng(seed)
         numbers = draw_numbers(rng, n, n_zeros)
-        estimate = run(network, numbers, rng)[leader]
+        estimate = run(network, numbers, rng, entrywise=False)[leader]
         result.append(abs(estimate / target(numbers) - 1))
     return result
 
@@ -75,15 +75,13 @@ def errors(name, n, n_zeros, n_trials=40):
 def test_estimate_is_near_the_mean(name, n, n_zeros):
     found = errors(name, n, n_zeros)
     assert np.median(found) < 0.02
-    assert np.quantile(found, 0.8) < 0.05
+    assert np.quantile(found, 0.9) < 0.05
 
 
 @pytest.mark.xfail(
     strict=True, reason="the rounds are planned for the mean mask, not for the worst"
 )
-@pytest.mark.parametrize(
-    ("name", "n", "n_zeros"), [("path", 2, 0), ("ring", 6, 2), ("star", 6, 5)]
-)
+@pytest.mark.parametrize(("name", "n", "n_zeros"), [("path", 2, 0), ("ring", 3, 0)])
 def test_every_estimate_is_near_the_mean(name, n, n_zeros):
     assert max(errors(name, n, n_zeros)) < 0.05
 
@@ -240,4 +238,5 @@ def test_plan_takes_longer_for_longer_paths():
         for n in (1, 2, 4, 8, 16, 60)
     ]
     assert rounds[0] == 0
-    assert all(a < b for a, b in pairwise(rounds))
+    assert all(a <= b for a, b in pairwise(rounds))
+    assert rounds[1] < rounds[2] < rounds[3]

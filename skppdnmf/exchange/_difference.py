@@ -56,8 +56,8 @@ class DifferenceExchange:
     --------
     >>> import numpy as np
     >>> from skppdnmf.exchange import DifferenceExchange, SimulatedCipher
-    >>> sides = [DifferenceExchange(SimulatedCipher(2048), 1, n_values=3, n_max=100,
-    ...                             masking="scalar", key_size=2048, value_bits=8,
+    >>> sides = [DifferenceExchange(SimulatedCipher(2048), 1, n_values=3, n_max=1e6,
+    ...                             masking="scalar", key_size=2048, value_bits=22,
     ...                             rng=np.random.default_rng(seed))
     ...          for seed in (0, 1)]
     >>> values = np.array([[1.0, 2.0, 0.0], [1.5, 1.0, 0.0]])
@@ -66,7 +66,7 @@ class DifferenceExchange:
     ...            for k, side in enumerate(sides)]
     >>> for k, side in enumerate(sides):
     ...     _ = side.accept(0, replies[1 - k])
-    >>> np.round(sides[0].differences() / sides[0].differences()[0, 0], 2)
+    >>> np.round(sides[0].differences() / sides[0].differences()[0, 0], 2) + 0.0
     array([[ 1., -2.,  0.]])
     """
 
