@@ -1,5 +1,6 @@
 """Privacy-preserving distributed nonnegative matrix factorisation."""
 
+from ._cost import CostEstimate, estimate_cost
 from ._estimator import PrivateDistributedNMF
 from ._partition import stack_parts
 from ._version import __version__
@@ -7,11 +8,13 @@ from .datasets import load_cbcl, make_paper_synthetic
 from .exceptions import CostWarning, InsecureKeyWarning, PrivacyWarning
 
 __all__ = [
+    "CostEstimate",
     "CostWarning",
     "InsecureKeyWarning",
     "PrivacyWarning",
     "PrivateDistributedNMF",
     "__version__",
+    "estimate_cost",
     "load_cbcl",
     "make_paper_synthetic",
     "stack_parts",

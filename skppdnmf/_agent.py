@@ -35,6 +35,7 @@ from .exchange import (
     Message,
     public_payload,
     read_public,
+    starting_bits,
 )
 
 # The penalties under mu = eta = 1, as a fraction of the data's scale, and the
@@ -198,13 +199,11 @@ class Agent:
             # One mask for both numbers: they must spread alike to stay comparable.
             **{**shared, "n_max": settings.n_max and N_MAX, "masking": "scalar"},
         )
-        bound = float(np.abs(start).max()) * (settings.n_max or 1.0)
-        bits = max(1, math.ceil(math.log2(bound + 1.0))) + 2 if bound > 0 else 1
         self._left_exchange = DifferenceExchange(
             cipher,
             degree,
             n_values=n_components * n_features,
-            value_bits=min(bits, 4096),
+            value_bits=starting_bits(start, settings.n_max),
             **shared,
         )
         self._exchange = self._average_exchange

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,7 +128,11 @@ def make_settings(network: Network, **parameters: Any) -> AgentSettings:
 
 
 def make_ciphers(
-    encryption: str | None, n_agents: int, key_size: int, n_jobs: int | None
+    encryption: str | None,
+    n_agents: int,
+    key_size: int,
+    n_jobs: int | None,
+    executor: Executor | None = None,
 ) -> list[Cipher]:
     """Make each agent's cipher; Paillier keys are fresh in every fit."""
     if encryption is None or n_agents == 1:
@@ -140,7 +145,7 @@ def make_ciphers(
     keys = Parallel(n_jobs=n_jobs, prefer="threads")(
         delayed(new_keypair)(key_size) for _ in range(n_agents)
     )
-    return [PaillierCipher(private) for _, private in keys]
+    return [PaillierCipher(private, executor=executor) for _, private in keys]
 
 
 def make_agents(

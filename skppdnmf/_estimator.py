@@ -6,6 +6,7 @@ import warnings
 from numbers import Integral, Real
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.base import (
     BaseEstimator,
@@ -33,11 +34,13 @@ from ._assembly import (
     make_ciphers,
     make_settings,
 )
+from ._cost import agent_parameters, expected_seconds, warn_if_long
 from ._federation import Outcome, run_federation
 from ._history import as_arrays, consensus_error, mean_components
 from ._network import GENERATORS, Network, make_network
 from ._nnls import solve_nnls
 from ._partition import Partition, assign_agents, is_parts, split_samples, stack_parts
+from ._processes import cipher_processes
 from ._progress import Progress
 from .exchange import MIN_KEY_SIZE
 
@@ -383,32 +386,29 @@ default="random"
         parts = [X[rows] for rows in partition.samples]
         order = canonical_order(parts)
         network = network.permuted(order)
-        settings = make_settings(
-            network,
-            mu=float(self.mu),
-            eta=float(self.eta),
-            g_max=float(self.g_max),
-            penalty_scaling=self.penalty_scaling,
-            update=self.update,
-            masking=self.masking,
-            n_max=None if self.encryption is None else float(self.n_max),
-            key_size=int(self.key_size),
-            max_iter=int(self.max_iter),
-            max_admm_iter=int(self.max_admm_iter),
-            tol=float(self.tol),
+        settings = make_settings(network, **agent_parameters(self))
+        seconds = expected_seconds(
+            network, settings, start, self.encryption, self.n_jobs
         )
-        agents = make_agents(
-            [parts[k] for k in order],
-            [f"agent {partition.labels[k]!r}" for k in order],
-            network,
-            start,
-            settings,
-            make_ciphers(self.encryption, len(parts), settings.key_size, self.n_jobs),
-            seeds.masks,
-        )
+        warn_if_long(seconds, settings, effective_n_jobs(self.n_jobs))
         values = X.data if sparse.issparse(X) else X
         squared_norm = float(np.sum(np.square(values, dtype=np.float64)))
-        with Progress(self.verbose, settings.max_iter) as progress:
+        with (
+            cipher_processes(self.n_jobs, seconds) as executor,
+            Progress(self.verbose, settings.max_iter) as progress,
+        ):
+            ciphers = make_ciphers(
+                self.encryption, len(parts), settings.key_size, self.n_jobs, executor
+            )
+            agents = make_agents(
+                [parts[k] for k in order],
+                [f"agent {partition.labels[k]!r}" for k in order],
+                network,
+                start,
+                settings,
+                ciphers,
+                seeds.masks,
+            )
             outcome = run_federation(agents, squared_norm, self.n_jobs, progress.show)
         return outcome, order
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 
 from ._agent import Agent, Report
 from ._history import HistoryRow, history_row
+from ._processes import runs_in_threads
 from ._threads import single_threaded
 from .exchange import Message
 
@@ -149,8 +149,7 @@ def run_federation(
     inboxes: list[Letters | None] = [None] * len(agents)
     pending: list[deque[Report]] = [deque() for _ in agents]
     several = min(effective_n_jobs(n_jobs), len(agents)) > 1
-    backend, _ = get_active_backend(prefer="threads")
-    threads = getattr(backend, "supports_sharedmem", False)
+    threads = runs_in_threads()
     turn_seconds = math.inf
     with (
         single_threaded(),

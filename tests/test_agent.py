@@ -393,6 +393,17 @@ def test_agents_stop_in_the_same_iteration(name):
             np.testing.assert_array_equal(report.H, history[first].H)
 
 
+@pytest.mark.xfail(
+    strict=True,
+    reason="an agent cannot agree with neighbours that have stopped apart",
+)
+def test_agents_that_stop_early_do_not_keep_the_others_from_stopping():
+    parts, start = split_parts([2, 11, 1, 6], 5), random_start(K, 5)
+    parameters = {"max_iter": 300, "max_admm_iter": 10, "tol": 0.02}
+    reports, _ = drive(make_agents("complete", parts, start, **parameters))
+    assert len(reports[0]) < 300
+
+
 def test_tolerance_of_zero_runs_all_iterations():
     parts, start = split_parts([4, 5], F), random_start(K, F)
     reports, sent = drive(make_agents("path", parts, start, max_iter=3))

@@ -383,3 +383,26 @@ def fixed_point(values: NDArray[np.floating], n_max: float) -> tuple[Any, int]:
     if bits <= _INT64_BITS:
         return scaled.astype(np.int64), bits
     return np.array([int(value) for value in scaled], dtype=object), bits
+
+
+def starting_bits(start: NDArray[np.floating], n_max: float | None) -> int:
+    """Return the width of the values with which all agents start.
+
+    Parameters
+    ----------
+    start : ndarray
+        The common start of the left factor.
+    n_max : float or None
+        Fixed-point scale; None without rounding.
+
+    Returns
+    -------
+    int
+        Bits that the start needs, and a few more.
+
+    Raises
+    ------
+    OverflowError
+        If the start is not finite after scaling.
+    """
+    return fixed_point(start.ravel(), n_max or 1.0)[1] + _SPARE_BITS

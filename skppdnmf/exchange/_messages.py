@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..exceptions import CorruptedMessageError
-from ._wire import Payload
+from ._slots import SlotLayout
+from ._wire import (
+    HEADER_BYTES,
+    PLAIN_VALUE_BYTES,
+    Payload,
+    message_bytes,
+    n_ciphertexts,
+)
+from ._wire import REPLY as REPLY_PAYLOAD
+from ._wire import REQUEST as REQUEST_PAYLOAD
 
 KEY, REQUEST, REPLY, WIDEN = range(4)
 KIND_NAMES = ("key", "request", "reply", "widen")
@@ -129,3 +139,48 @@ class Message:
         body = bytes(data[_HEADER.size :])
         payload = Payload(body, n_ciphertexts, len(body)) if body else None
         return cls(kind, number, value_bits, left, fit, scale, payload)
+
+
+class MessageSizes(NamedTuple):
+    """Ciphertexts and bytes of one request and of one reply."""
+
+    request_ciphertexts: int
+    reply_ciphertexts: int
+    request_bytes: int
+    reply_bytes: int
+
+
+BARE_MESSAGE_BYTES = _HEADER.size
+
+
+def message_sizes(layout: SlotLayout | None, n_values: int) -> MessageSizes:
+    """Return what the messages of one exchange over one edge take.
+
+    Parameters
+    ----------
+    layout : SlotLayout or None
+        The slots; None without encryption.
+    n_values : int
+        Number of values.
+
+    Returns
+    -------
+    MessageSizes
+        Message headers included.
+
+    Examples
+    --------
+    >>> from skppdnmf.exchange import message_sizes
+    >>> message_sizes(None, 100)
+    MessageSizes(request_ciphertexts=0, reply_ciphertexts=0, request_bytes=863, \
+reply_bytes=863)
+    """
+    if layout is None:
+        plain = _HEADER.size + HEADER_BYTES + PLAIN_VALUE_BYTES * n_values
+        return MessageSizes(0, 0, plain, plain)
+    return MessageSizes(
+        n_ciphertexts(REQUEST_PAYLOAD, layout),
+        n_ciphertexts(REPLY_PAYLOAD, layout),
+        _HEADER.size + message_bytes(REQUEST_PAYLOAD, layout),
+        _HEADER.size + message_bytes(REPLY_PAYLOAD, layout),
+    )

@@ -32,7 +32,7 @@ def public_payload(cipher: Cipher) -> Payload | None:
     if isinstance(cipher, PlainCipher):
         return None
     if isinstance(cipher, SimulatedCipher):
-        return Payload(None, 0, 1 + 2 * _number_bytes(cipher.key_size))
+        return Payload(None, 0, public_bytes(cipher.key_size))
     key: PaillierPublicKey = cipher.public
     width = _number_bytes(key.key_size)
     data = (
@@ -73,6 +73,11 @@ def read_public(payload: Payload | None) -> PaillierPublicKey | None:
         return PaillierPublicKey(n, h or None, _SCHEMES[data[0]])
     except ValueError as error:
         raise CorruptedMessageError(f"no public key: {error}") from error
+
+
+def public_bytes(key_size: int) -> int:
+    """Bytes of a public key on the wire."""
+    return 1 + 2 * _number_bytes(key_size)
 
 
 def _number_bytes(key_size: int) -> int:
