@@ -404,17 +404,7 @@ class Agent:
     # The left factor -----------------------------------------------------------
 
     def _begin_iteration(self, outbox: list[tuple[int, Message]]) -> None:
-        """Take the first step on the left factor, unless the fit has stopped."""
-        if not self._fit_stopped:
-            self._form_normal_equations()
-        self._iteration_start = self.left.U
-        self._inner = 0
-        self._left_stopped = self._fit_stopped
-        self._left_count.reset()
-        self._begin_left_round(outbox)
-
-    def _form_normal_equations(self) -> None:
-        """Form the left factor's normal equations and the penalty."""
+        """Form the left factor's normal equations and take the first step."""
         weight = self._extrapolation_weight()
         W = admm.extrapolate(self.right.W, self._last_W, weight)
         if weight or not self.iteration:
@@ -433,6 +423,11 @@ class Agent:
         )
         self._mu = mu
         self._inverse = admm.invert(gram, mu + self._rho)
+        self._iteration_start = self.left.U
+        self._inner = 0
+        self._left_stopped = False
+        self._left_count.reset()
+        self._begin_left_round(outbox)
 
     def _extrapolation_weight(self) -> float:
         """Weight of the last step of W, less the more the neighbours disagree."""
@@ -445,26 +440,17 @@ class Agent:
         return _EXTRAPOLATION * fade * min(1.0, calm)
 
     def _begin_left_round(self, outbox: list[tuple[int, Message]]) -> None:
-        """Take a step of the left factor, unless stopped, and send it."""
-        if not self._left_stopped:
-            step = (
-                admm.published_left_step
-                if self.settings.update == "published"
-                else admm.left_step
-            )
-            before = self.left.U
-            self.left = step(self.left, self._inverse, self._B, self._mu, self._rho)
-            self._step_change = before
-        active = [
-            not (left or fit)
-            for left, fit in zip(
-                self._left_count.both_stopped(),
-                self._fit_count.both_stopped(),
-                strict=True,
-            )
-        ]
-        self.n_exchanges += any(active)
-        self._begin_round(self.left.U.ravel(), active, outbox)
+        """Take a step of the left factor and send it."""
+        step = (
+            admm.published_left_step
+            if self.settings.update == "published"
+            else admm.left_step
+        )
+        self._last_U = self.left.U
+        self.left = step(self.left, self._inverse, self._B, self._mu, self._rho)
+        self.n_exchanges += bool(self.neighbours)
+        everyone = [True] * len(self.neighbours)
+        self._begin_round(self.left.U.ravel(), everyone, outbox)
 
     def _end_left_round(self, outbox: list[tuple[int, Message]]) -> None:
         """Accumulate the multiplier; stop, or take the next step."""
@@ -472,8 +458,7 @@ class Agent:
         S = self._step * differences.reshape(self.left.U.shape)
         self.left = admm.add_consensus(self.left, S)
         self._inner += 1
-        if not self._left_stopped:
-            self._left_stopped = self._left_converged()
+        self._left_stopped = self._left_stopped or self._left_converged()
         self._left_count.update(self._left_stopped)
         self._fit_count.update(self._fit_stopped)
         settings = self.settings
@@ -492,7 +477,7 @@ class Agent:
         U = self.left.U
         limit = tol * np.linalg.norm(U)
         return bool(
-            np.linalg.norm(U - self._step_change) <= limit
+            np.linalg.norm(U - self._last_U) <= limit
             and np.linalg.norm(U - self.left.H) <= limit
             and self._disagree() <= tol
         )
@@ -531,14 +516,12 @@ class Agent:
         """Solve the right factor, report, and see whether the fit is over."""
         settings = self.settings
         self._disagreement = self._disagree()
-        if not self._fit_stopped:
-            self._solve_right()
+        self._solve_right()
         self.iteration += 1
         H = admm.project_left(self.left)
         W = self.right.W
         self._gram, self._products = admm.gram(W), admm.left_products(W, self.X)
-        if not self._fit_stopped:
-            self._fit_stopped = self._fit_converged()
+        self._fit_stopped = self._fit_stopped or self._fit_converged()
         self.reports.append(
             Report(
                 self.iteration,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -132,7 +131,6 @@ def make_ciphers(
     n_agents: int,
     key_size: int,
     n_jobs: int | None,
-    executor: Executor | None = None,
 ) -> list[Cipher]:
     """Make each agent's cipher; Paillier keys are fresh in every fit."""
     if encryption is None or n_agents == 1:
@@ -145,7 +143,7 @@ def make_ciphers(
     keys = Parallel(n_jobs=n_jobs, prefer="threads")(
         delayed(new_keypair)(key_size) for _ in range(n_agents)
     )
-    return [PaillierCipher(private, executor=executor) for _, private in keys]
+    return [PaillierCipher(private) for _, private in keys]
 
 
 def make_agents(

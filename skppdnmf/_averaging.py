@@ -21,7 +21,7 @@ VALUE_BITS = 45  # the logarithm of a double's square lies within +-2200
 # Mean of g_ij g_ji, both uniform on [0.1, 1].
 MEAN_MASK_PRODUCT = 0.55**2
 
-_REDUCTION = 1000.0  # by which the rounds shrink the differences between agents
+_REDUCTION = 1e4  # by which the rounds shrink the differences between agents
 _MAX_ROUNDS = 200
 _MAX_MOMENTUM = 1.75  # more lets the random masks amplify the differences
 
@@ -60,7 +60,7 @@ def plan_averaging(adjacency: NDArray) -> AveragingPlan:
     >>> import numpy as np
     >>> from skppdnmf._averaging import plan_averaging
     >>> plan_averaging(np.ones((3, 3)) - np.eye(3)).n_rounds
-    8
+    11
     """
     adjacency = np.asarray(adjacency, dtype=float)
     if len(adjacency) == 1:

@@ -33,6 +33,7 @@ from .exchange import (
 )
 
 LONG_FIT_SECONDS = 600.0
+_PROCESSES_PAY = 60.0
 # Slots of this many values are enough to time; repeated until the clock is sure.
 _CALIBRATION_SECONDS = 0.25
 # Seconds per value and directed edge that no machine in use exceeds at 2048 bits:
@@ -364,6 +365,17 @@ def expected_seconds(
     if rough < LONG_FIT_SECONDS:
         return rough
     return time_work(work, network, settings, start, n_jobs)
+
+
+def preferred_backend(settings: AgentSettings, seconds: float) -> str:
+    """Return where joblib should run the agents unless the user chose a backend.
+
+    Encryption and masking entry by entry consist of operations of microseconds that
+    hold the interpreter's lock, so threads gain little from a second core; processes
+    pay once the seconds that they take to start are few beside the fit.
+    """
+    entrywise = settings.masking == "entrywise"
+    return "processes" if entrywise and seconds > _PROCESSES_PAY else "threads"
 
 
 def warn_if_long(seconds: float, settings: AgentSettings, jobs: int) -> None:

@@ -34,13 +34,17 @@ from ._assembly import (
     make_ciphers,
     make_settings,
 )
-from ._cost import agent_parameters, expected_seconds, warn_if_long
+from ._cost import (
+    agent_parameters,
+    expected_seconds,
+    preferred_backend,
+    warn_if_long,
+)
 from ._federation import Outcome, run_federation
 from ._history import as_arrays, consensus_error, mean_components
 from ._network import GENERATORS, Network, make_network
 from ._nnls import solve_nnls
 from ._partition import Partition, assign_agents, is_parts, split_samples, stack_parts
-from ._processes import cipher_processes
 from ._progress import Progress
 from .exchange import MIN_KEY_SIZE
 
@@ -106,8 +110,10 @@ default="random"
         An agent stops when, relative to the norm of its left factor, neither its
         change nor its distance to the neighbours exceeds this. 0 turns that off.
     n_jobs : int or None, default=None
-        Agents that run side by side, in threads unless `joblib.parallel_config`
-        chooses another backend. The result does not depend on it.
+        Agents that run side by side: in threads, or, in long fits with entrywise
+        masks, whose ciphertext operations are too short for threads to share a
+        second core, in processes; `joblib.parallel_config` chooses another backend.
+        The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seeds the random graph, the common start and, since all agents run in one
         process, their masks; never keys or encryption noise.
@@ -393,23 +399,26 @@ default="random"
         warn_if_long(seconds, settings, effective_n_jobs(self.n_jobs))
         values = X.data if sparse.issparse(X) else X
         squared_norm = float(np.sum(np.square(values, dtype=np.float64)))
-        with (
-            cipher_processes(self.n_jobs, seconds) as executor,
-            Progress(self.verbose, settings.max_iter) as progress,
-        ):
-            ciphers = make_ciphers(
-                self.encryption, len(parts), settings.key_size, self.n_jobs, executor
+        ciphers = make_ciphers(
+            self.encryption, len(parts), settings.key_size, self.n_jobs
+        )
+        agents = make_agents(
+            [parts[k] for k in order],
+            [f"agent {partition.labels[k]!r}" for k in order],
+            network,
+            start,
+            settings,
+            ciphers,
+            seeds.masks,
+        )
+        with Progress(self.verbose, settings.max_iter) as progress:
+            outcome = run_federation(
+                agents,
+                squared_norm,
+                self.n_jobs,
+                preferred_backend(settings, seconds),
+                progress.show,
             )
-            agents = make_agents(
-                [parts[k] for k in order],
-                [f"agent {partition.labels[k]!r}" for k in order],
-                network,
-                start,
-                settings,
-                ciphers,
-                seeds.masks,
-            )
-            outcome = run_federation(agents, squared_norm, self.n_jobs, progress.show)
         return outcome, order
 
     def _store(self, X, partition, network: Network, outcome: Outcome, order):

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 
 from ._agent import Agent, Report
 from ._history import HistoryRow, history_row
-from ._processes import runs_in_threads
 from ._threads import single_threaded
 from .exchange import Message
 
@@ -117,6 +117,7 @@ def run_federation(
     agents: list[Agent],
     squared_norm: float,
     n_jobs: int | None = None,
+    prefer: str = "threads",
     observer: Observer | None = None,
 ) -> Outcome:
     """Run all agents to the end.
@@ -128,8 +129,9 @@ def run_federation(
     squared_norm : float
         ``||X||^2``, for the errors of the history.
     n_jobs : int or None, default=None
-        Agents that run side by side: joblib's threads, or the backend that
-        `joblib.parallel_config` chooses. The result does not depend on it.
+        Agents that run side by side. The result does not depend on it.
+    prefer : {"threads", "processes"}, default="threads"
+        Where they run, unless `joblib.parallel_config` has chosen a backend.
     observer : callable or None, default=None
         Called with each `HistoryRow`; returns True to end the fit.
 
@@ -149,11 +151,12 @@ def run_federation(
     inboxes: list[Letters | None] = [None] * len(agents)
     pending: list[deque[Report]] = [deque() for _ in agents]
     several = min(effective_n_jobs(n_jobs), len(agents)) > 1
-    threads = runs_in_threads()
+    backend, _ = get_active_backend(prefer=prefer)
+    threads = getattr(backend, "supports_sharedmem", False)
     turn_seconds = math.inf
     with (
         single_threaded(),
-        Parallel(n_jobs=n_jobs, prefer="threads", max_nbytes=None) as parallel,
+        Parallel(n_jobs=n_jobs, prefer=prefer, max_nbytes=None) as parallel,
     ):
         while True:
             turn_started = time.perf_counter()

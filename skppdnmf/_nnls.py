@@ -53,7 +53,9 @@ def solve_nnls(X: NDArray | sparse.sparray, H: Array) -> Array:
     """
     H = np.asarray(H, dtype=np.float64)
     # Unit rows make the tolerances independent of the scale of each component.
-    norms = np.sqrt(np.einsum("kf,kf->k", H, H))
+    largest = np.abs(H).max(axis=1, initial=0.0)
+    scaled = H / np.where(largest > 0, largest, 1.0)[:, None]
+    norms = largest * np.sqrt(np.einsum("kf,kf->k", scaled, scaled))
     used = norms > 0
     W = np.zeros((X.shape[0], H.shape[0]))
     if not used.any():

@@ -41,12 +41,11 @@ class StopCount:
     def __init__(self, diameter: int, n_neighbours: int) -> None:
         self._diameter = diameter
         self._heard = [0] * n_neighbours
-        self._sent = 0
         self.value = 0
 
     def reset(self) -> None:
         """Start again, as all agents do in the same round."""
-        self.value = self._sent = 0
+        self.value = 0
         self._heard = [0] * len(self._heard)
 
     def hear(self, k: int, count: int) -> None:
@@ -55,12 +54,7 @@ class StopCount:
 
     def update(self, stopped: bool) -> None:
         """Form the count of the next round."""
-        self._sent = self.value
         self.value = 1 + min([self.value, *self._heard]) if stopped else 0
-
-    def both_stopped(self) -> list[bool]:
-        """Tell of each neighbour whether both ends had stopped a round ago."""
-        return [self._sent > 0 and heard > 0 for heard in self._heard]
 
     @property
     def all_stopped(self) -> bool:

@@ -15,7 +15,7 @@ from scipy.optimize import nnls
 from skppdnmf import _agent
 from skppdnmf._agent import Agent
 from skppdnmf._network import make_network
-from skppdnmf.exchange import KEY, REPLY, REQUEST, WIDEN
+from skppdnmf.exchange import KEY, REQUEST, WIDEN
 
 SIZES = (1, 40, 3, 12, 7)  # samples of the agents
 K, F = 3, 6
@@ -387,16 +387,8 @@ def test_agents_stop_in_the_same_iteration(name):
     for history in reports:
         assert history[-1].stopped
         assert not history[0].stopped
-        # Once stopped an agent holds still.
-        first = next(k for k, report in enumerate(history) if report.stopped)
-        for report in history[first + 1 :]:
-            np.testing.assert_array_equal(report.H, history[first].H)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="an agent cannot agree with neighbours that have stopped apart",
-)
 def test_agents_that_stop_early_do_not_keep_the_others_from_stopping():
     parts, start = split_parts([2, 11, 1, 6], 5), random_start(K, 5)
     parameters = {"max_iter": 300, "max_admm_iter": 10, "tol": 0.02}
@@ -413,26 +405,23 @@ def test_tolerance_of_zero_runs_all_iterations():
     assert [m.round for m in requests] == list(range(len(requests)))
 
 
-def test_stopped_neighbours_send_counts_only():
-    """Well within the inner loop both ends stop; the flood needs the rest of it."""
+def test_inner_loop_stops_early_for_all():
     parts, start = split_parts(SIZES, F), random_start(K, F)
-    agents = make_agents(
-        "path", parts, start, "simulated", max_iter=30, max_admm_iter=40, tol=0.05
-    )
-    reports, sent = drive(agents)
-    assert reports[0][-1].n_exchanges < 30 * 40
-    averaging = agents[0].settings.averaging.n_rounds
-    spreading = agents[0].settings.leader_eccentricity
-    resting = [
-        (i, j, m.round)
-        for i, j, m in sent
-        if m.kind == REQUEST and m.payload is None and m.round >= averaging + spreading
-    ]
-    assert resting
-    # Both ends of an edge rest in the same rounds, and nobody answers.
-    assert {(j, i, t) for i, j, t in resting} == set(resting)
-    answered = {(j, i, m.round) for i, j, m in sent if m.kind == REPLY}
-    assert not answered & set(resting)
+    parameters = {"max_iter": 30, "max_admm_iter": 40, "tol": 0.05}
+    reports, _ = drive(make_agents("path", parts, start, **parameters))
+    exchanges = [history[-1].n_exchanges for history in reports]
+    assert len(set(exchanges)) == 1
+    assert exchanges[0] < len(reports[0]) * 40
+
+
+@pytest.mark.parametrize("name", ["ring", "path"])
+def test_a_raised_flag_does_not_undo_agreement(name):
+    """One agent meets the tolerance long before the others."""
+    parts, start = split_parts((1, 40, 3, 12, 7), 6), random_start(3, 6)
+    reports, _ = drive(make_agents(name, parts, start, max_iter=600, tol=1e-4))
+    copies = np.array([history[-1].H for history in reports])
+    spread = np.linalg.norm(copies - copies.mean(axis=0)) / np.linalg.norm(copies)
+    assert spread < 2e-3
 
 
 def test_reports_describe_the_agents_state():

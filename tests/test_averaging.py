@@ -78,9 +78,6 @@ def test_estimate_is_near_the_mean(name, n, n_zeros):
     assert np.quantile(found, 0.9) < 0.05
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the rounds are planned for the mean mask, not for the worst"
-)
 @pytest.mark.parametrize(("name", "n", "n_zeros"), [("path", 2, 0), ("ring", 3, 0)])
 def test_every_estimate_is_near_the_mean(name, n, n_zeros):
     assert max(errors(name, n, n_zeros)) < 0.05

@@ -66,7 +66,10 @@ def test_dask(X):
         warnings.simplefilter("ignore")
         with (
             distributed.LocalCluster(
-                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+                n_workers=2,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=None,
             ) as cluster,
             distributed.Client(cluster),
             joblib.parallel_config(backend="dask"),

@@ -41,26 +41,6 @@ def test_all_agents_learn_it_together(problem):
 
 
 @given(stopping_problems())
-@settings(deadline=None, max_examples=100)
-def test_both_ends_of_an_edge_rest_together(problem):
-    network, times = problem
-    before = [False] * network.n_agents
-    previous = before
-    for _, counters, stopped in run_rounds(network, times, max(times) + 6):
-        rest = {}
-        for i, counter in enumerate(counters):
-            for j, both in zip(
-                network.neighbours[i], counter.both_stopped(), strict=True
-            ):
-                rest[i, int(j)] = both
-        for i, j in rest:
-            assert rest[i, j] == rest[j, i]
-            # The counts of a round tell who had stopped by the round before.
-            assert rest[i, j] == (previous[i] and previous[j])
-        previous = stopped
-
-
-@given(stopping_problems())
 @settings(deadline=None, max_examples=60)
 def test_a_count_never_reaches_beyond_those_who_have_stopped(problem):
     network, times = problem
@@ -85,7 +65,6 @@ def test_reset_starts_again(name):
         counter.reset()
         assert counter.value == 0
         assert not counter.all_stopped
-        assert not any(counter.both_stopped())
     again = run_rounds_with(fresh, network, times, 20)
     assert again == values
 
@@ -106,4 +85,3 @@ def test_one_agent_stops_at_once():
     assert not counter.all_stopped
     counter.update(True)
     assert counter.all_stopped
-    assert counter.both_stopped() == []
