@@ -45,6 +45,10 @@ UNIT_PENALTY = 0.3
 PROXIMAL_WEIGHT = 0.4
 # An agent without data borrows this fraction of the network's scale.
 _LEAST_SCALE = 1e-3
+# The consensus penalties grow with the iterations, up to a point: weak ones let the
+# components form, strong ones end the oscillation of agents that still disagree.
+_GROWTH_ITERATIONS = 120
+_MAX_GROWTH = 3.0
 # Extrapolation of the right factor between iterations: full below this
 # disagreement with the neighbours, none above three times as much.
 _EXTRAPOLATION = 0.5
@@ -385,21 +389,25 @@ class Agent:
 
     def _begin_left(self, scale: float, outbox: list[tuple[int, Message]]) -> None:
         """Fix the penalties of the consensus and start the first BCD iteration."""
-        settings = self.settings
         self._scale = scale
+        self._left_exchange.round = self._average_exchange.round
+        self._exchange = self._left_exchange
+        self.phase = "left"
+        self._begin_iteration(outbox)
+
+    def _set_consensus_penalty(self) -> None:
+        """Fix the largest consensus penalty of this iteration, as all agents do."""
+        settings = self.settings
         gamma_square = settings.g_max**2
         if settings.penalty_scaling == "data" and self.neighbours:
-            gamma_square *= 2.0 * scale / settings.connectivity
-        self._gamma_square = gamma_square
+            gamma_square *= 2.0 * self._scale / settings.connectivity
+            grown = 1.0 + self.iteration / _GROWTH_ITERATIONS
+            gamma_square *= min(grown, _MAX_GROWTH) ** 2
         largest = len(self.neighbours) * gamma_square
         published = settings.update == "published"
         self._rho = largest * (MEAN_MASK_PRODUCT if published else PROXIMAL_WEIGHT)
         # The printed multiplier update lacks the factor 1/2.
         self._step = gamma_square * (1.0 if published else 0.5)
-        self._left_exchange.round = self._average_exchange.round
-        self._exchange = self._left_exchange
-        self.phase = "left"
-        self._begin_iteration(outbox)
 
     # The left factor -----------------------------------------------------------
 
@@ -422,6 +430,7 @@ class Agent:
             else self.left.P
         )
         self._mu = mu
+        self._set_consensus_penalty()
         self._inverse = admm.invert(gram, mu + self._rho)
         self._iteration_start = self.left.U
         self._inner = 0
