@@ -78,13 +78,14 @@ def left_step(
     """
     H, U, P, Q, S = state
     H = np.maximum(U + P, 0.0)
-    right = penalty * (H - P)
+    gap = H - P
+    right = penalty * gap
     right += B
     right += proximal * U
     right += Q
     right += S
     U = inverse @ right
-    return LeftState(H, U, P - H + U, Q, S)
+    return LeftState(H, U, np.subtract(U, gap, out=gap), Q, S)
 
 
 def published_left_step(
@@ -185,9 +186,9 @@ def right_factor(
     return RightState(np.maximum(V + R, 0.0), V, R)
 
 
-def extrapolate(W: Array, previous: Array, weight: float) -> Array:
-    """Move the right factor on along its last step, kept nonnegative."""
-    return np.maximum(W + weight * (W - previous), 0.0) if weight else W
+def extrapolate(current: Array, previous: Array, weight: float) -> Array:
+    """Move on along the last step, ``current + weight (current - previous)``."""
+    return current + weight * (current - previous)
 
 
 def gram(W: Array) -> NDArray[np.float64]:
@@ -208,13 +209,28 @@ def right_products(X: Data, H: Array) -> Array:
     return X @ np.ascontiguousarray(H.T).astype(X.dtype, copy=False)
 
 
+def squared_norm(X: Data) -> float:
+    """Return ``||X||^2`` in double precision."""
+    values = X.data if sparse.issparse(X) else X
+    with np.errstate(over="ignore"):  # infinity is refused where it matters
+        return float(np.sum(np.square(values, dtype=np.float64)))
+
+
+def expanded_residual(norm: float, W: Array, B: Array, gram: Array) -> float:
+    """Return ``||X - W H||^2`` from ``||X||^2``, ``B = X H^T`` and ``H H^T``.
+
+    Cheap, and exact to the rounding error of the norm of X.
+    """
+    inner = float(np.einsum("ij,ij->", W, B, dtype=np.float64))
+    W = W.astype(np.float64, copy=False)
+    return max(0.0, norm - 2.0 * inner + float(np.vdot(W.T @ W, gram)))
+
+
 def squared_residual(X: Data, W: Array, H: Array) -> float:
     """Return ``||X - W H||^2`` without forming W H where X is sparse."""
     if sparse.issparse(X):
         H = H.astype(np.float64, copy=False)
-        inner = float(np.vdot(left_products(W, X), H))
-        total = _square(X.data.astype(np.float64)) - 2 * inner
-        return max(0.0, total + float(np.vdot(gram(W) @ H, H)))
+        return expanded_residual(squared_norm(X), W, X @ H.T, H @ H.T)
     residual = X - W @ H.astype(W.dtype, copy=False)
     return float(np.einsum("ij,ij->", residual, residual, dtype=np.float64))
 

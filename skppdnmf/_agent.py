@@ -55,7 +55,7 @@ _EXTRAPOLATION = 0.5
 _EXTRAPOLATION_HALF_LIFE = 30
 _EXTRAPOLATION_DISAGREEMENT = 0.01
 _RIGHT_MAX_ITER = 200
-_RIGHT_TOL = 1e-4
+_RIGHT_TOL = 1e-3
 
 
 @dataclass(frozen=True)
@@ -168,6 +168,7 @@ class Agent:
         self.neighbours = [int(j) for j in neighbours]
         self._place = {j: k for k, j in enumerate(self.neighbours)}
         degree = len(self.neighbours)
+        # Metropolis weights of the private average.
         most = np.maximum(degree, np.array(list(neighbour_degrees), dtype=float))
         self._weights = 1.0 / (1.0 + most)
         self._publics: list[Any] = [None] * degree
@@ -180,6 +181,7 @@ class Agent:
         empty = np.zeros((X.shape[0], n_components), dtype=X.dtype)
         self.right = admm.RightState(empty, empty, empty)
         self._last_W = empty
+        self._squared_norm = self._squared_error = admm.squared_norm(X)
         self._mu = self._eta = self._scale = 0.0
         self._spreading = 0
         self.iteration = 0
@@ -233,7 +235,7 @@ class Agent:
                 f"{self.name}: the squared right factor is not finite; rescale X"
             )
         self._size = size
-        self._average = PrivateAverage(size, self._weights, self.settings.averaging)
+        self._average = PrivateAverage(size, self.settings.averaging)
         payload = public_payload(self.cipher)
         if payload is None:
             self._keys_missing = 0
@@ -373,7 +375,7 @@ class Agent:
         """Take a round of differences; then pass the leader's estimate on."""
         everyone = [True] * len(self.neighbours)
         if not self._average.done:
-            self._average.update(self._exchange.differences())
+            self._average.update(self._exchange.weighted_sum(self._weights))
             if not self._average.done:
                 self._begin_round(self._average.values, everyone, outbox)
                 return
@@ -413,13 +415,16 @@ class Agent:
 
     def _begin_iteration(self, outbox: list[tuple[int, Message]]) -> None:
         """Form the left factor's normal equations and take the first step."""
+        if not self.iteration:
+            self._gram = admm.gram(self.right.W)
+            self._products = admm.left_products(self.right.W, self.X)
+            self._last_products = self._products
+        gram, self._B = self._gram, self._products
         weight = self._extrapolation_weight()
-        W = admm.extrapolate(self.right.W, self._last_W, weight)
-        if weight or not self.iteration:
-            gram, self._B = admm.gram(W), admm.left_products(W, self.X)
-        else:
-            gram, self._B = self._gram, self._products
-        self._last_W = self.right.W
+        if weight:
+            gram = admm.gram(admm.extrapolate(self.right.W, self._last_W, weight))
+            self._B = admm.extrapolate(self._products, self._last_products, weight)
+        self._last_W, self._last_products = self.right.W, self._products
         mu = self.settings.mu
         if self.settings.penalty_scaling == "data":
             size = float(np.trace(gram)) / len(gram)
@@ -463,8 +468,7 @@ class Agent:
 
     def _end_left_round(self, outbox: list[tuple[int, Message]]) -> None:
         """Accumulate the multiplier; stop, or take the next step."""
-        differences = self._exchange.differences().sum(axis=0)
-        S = self._step * differences.reshape(self.left.U.shape)
+        S = self._step * self._exchange.weighted_sum().reshape(self.left.U.shape)
         self.left = admm.add_consensus(self.left, S)
         self._inner += 1
         self._left_stopped = self._left_stopped or self._left_converged()
@@ -481,7 +485,10 @@ class Agent:
     def _left_converged(self) -> bool:
         """Whether U stands still, agrees with H and with the neighbours' U."""
         tol = self.settings.tol
-        if tol == 0:
+        # Were all agents to stop now, news of it would come too late.
+        if tol == 0 or self._inner + self.settings.diameter >= (
+            self.settings.max_admm_iter
+        ):
             return False
         U = self.left.U
         limit = tol * np.linalg.norm(U)
@@ -511,15 +518,14 @@ class Agent:
         if not self.X.shape[0] or not eta:
             return
         R = admm.rescale_multiplier(self.right.R, self._eta or eta, eta)
+        B = admm.right_products(self.X, H)
         self.right = admm.right_factor(
-            self.right._replace(R=R),
-            gram,
-            admm.right_products(self.X, H),
-            eta,
-            _RIGHT_MAX_ITER,
-            _RIGHT_TOL,
+            self.right._replace(R=R), gram, B, eta, _RIGHT_MAX_ITER, _RIGHT_TOL
         )
         self._eta = eta
+        self._squared_error = admm.expanded_residual(
+            self._squared_norm, self.right.W, B, gram
+        )
 
     def _end_iteration(self) -> None:
         """Solve the right factor, report, and see whether the fit is over."""
@@ -536,7 +542,7 @@ class Agent:
                 self.iteration,
                 self.n_exchanges,
                 H,
-                admm.squared_residual(self.X, W, H),
+                self._squared_error,
                 self._gram,
                 self._products - self._gram @ H,
                 self._fit_stopped,

@@ -85,19 +85,14 @@ class PrivateAverage:
     ----------
     number : float
         The agent's own number; zero takes no part.
-    weights : ndarray of shape (n_neighbours,)
-        Metropolis weight of each edge, ``1 / (1 + max(d_i, d_j))``.
     plan : AveragingPlan
         Common to all agents.
     """
 
-    def __init__(
-        self, number: float, weights: NDArray[np.float64], plan: AveragingPlan
-    ) -> None:
+    def __init__(self, number: float, plan: AveragingPlan) -> None:
         present = number > 0
         self.values = np.array([float(present), math.log2(number) if present else 0.0])
         self._previous = self.values
-        self._weights = weights
         self._plan = plan
         self.n_rounds = 0
 
@@ -107,8 +102,8 @@ class PrivateAverage:
         return self.n_rounds >= self._plan.n_rounds
 
     def update(self, differences: NDArray[np.float64]) -> None:
-        """Move towards the neighbours by the masked differences of one round."""
-        moved = self.values + self._weights @ differences
+        """Move towards the neighbours by one round's weighted sum of differences."""
+        moved = self.values + differences
         if self.n_rounds:
             momentum = self._plan.momentum
             moved = momentum * moved + (1.0 - momentum) * self._previous

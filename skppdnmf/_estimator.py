@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ._admm import squared_residual
+from ._admm import squared_norm, squared_residual
 from ._assembly import (
     Seeds,
     canonical_order,
@@ -397,8 +397,6 @@ default="random"
             network, settings, start, self.encryption, self.n_jobs
         )
         warn_if_long(seconds, settings, effective_n_jobs(self.n_jobs))
-        values = X.data if sparse.issparse(X) else X
-        squared_norm = float(np.sum(np.square(values, dtype=np.float64)))
         ciphers = make_ciphers(
             self.encryption, len(parts), settings.key_size, self.n_jobs
         )
@@ -414,7 +412,7 @@ default="random"
         with Progress(self.verbose, settings.max_iter) as progress:
             outcome = run_federation(
                 agents,
-                squared_norm,
+                squared_norm(X),
                 self.n_jobs,
                 preferred_backend(settings, seconds),
                 progress.show,
@@ -533,8 +531,7 @@ default="random"
             root = np.sqrt(weight)[:, None]
             X = sparse.csr_array(X.multiply(root)) if sparse.issparse(X) else X * root
         W = solve_nnls(X, self.components_)
-        values = X.data if sparse.issparse(X) else X
-        norm = float(np.sum(np.square(values, dtype=np.float64)))
+        norm = squared_norm(X)
         error = squared_residual(X, W, self.components_.astype(np.float64))
         return -float(np.sqrt(error / norm)) if norm else 0.0
 

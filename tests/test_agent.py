@@ -55,7 +55,7 @@ def plain_nmf(X, H, n_iter, n_inner, mu=1.0, eta=1.0, scaling="data"):
         if n >= 2:
             half_life = _agent._EXTRAPOLATION_HALF_LIFE
             weight = _agent._EXTRAPOLATION * half_life / (half_life + n)
-        ahead = np.maximum(W + weight * (W - W_before), 0)
+        ahead = W + weight * (W - W_before)
         W_before = W
         new_mu = scaled(mu, ahead.T @ ahead)
         if last_mu:

@@ -440,3 +440,39 @@ def test_fixed_point(values, n_max):
     assert largest < 2**bits
     assert bits == 1 or largest >= 2 ** (bits - 1)
     assert numbers.dtype == (np.int64 if bits <= 62 else object)
+
+
+@pytest.mark.parametrize("n_values", [3, 5000])
+@pytest.mark.parametrize("masking", ["entrywise", "scalar"])
+@pytest.mark.parametrize("n_max", [None, 1e6])
+def test_weighted_sum_is_the_sum_of_differences(n_values, masking, n_max):
+    cipher = PlainCipher if n_max is None else lambda: SimulatedCipher(2048)
+    rng = np.random.default_rng(0)
+    sides = [
+        DifferenceExchange(
+            cipher(),
+            2,
+            n_values=n_values,
+            n_max=n_max,
+            masking=masking,
+            key_size=2048,
+            value_bits=24,
+            rng=np.random.default_rng(k),
+        )
+        for k in range(3)
+    ]
+    requests = [side.begin(rng.random(n_values), [True, True]) for side in sides]
+    others = [[1, 2], [0, 2], [0, 1]]
+    for i, side in enumerate(sides):
+        asked = [(k, None, requests[j][others[j].index(i)])
+                 for k, j in enumerate(others[i])]  # fmt: skip
+        for (_, _, _), j, reply in zip(
+            asked, others[i], side.answer(asked), strict=True
+        ):
+            sides[j].accept(others[j].index(i), reply)
+    for side in sides:
+        rows = side.differences()
+        np.testing.assert_allclose(side.weighted_sum(), rows.sum(axis=0), atol=1e-12)
+        np.testing.assert_allclose(
+            side.weighted_sum([0.5, 2.0]), 0.5 * rows[0] + 2.0 * rows[1], atol=1e-12
+        )

@@ -10,6 +10,7 @@ An agent holds one cipher. Its `request` asks, a neighbour's `reply` answers, it
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -27,6 +28,10 @@ from ._slots import (
 from ._wire import REPLY, REQUEST, Payload, message_bytes, n_ciphertexts, plain_bytes
 
 __all__ = ["Cipher", "PaillierCipher", "PlainCipher", "SimulatedCipher"]
+
+
+# Longer rows are answered one by one, which keeps them in the processor's cache.
+_LONG_ROW = 2048
 
 
 @runtime_checkable
@@ -221,13 +226,15 @@ class SimulatedCipher:
         list of n Payload
             The replies that `reply` would make one by one.
         """
-        rows = np.array(
-            [
-                self._check(request, REQUEST, layout)
-                for request, layout in zip(requests, layouts, strict=True)
-            ]
-        )
-        answers = answer(values, rows, masks, dithers)
+        rows = [
+            self._check(request, REQUEST, layout)
+            for request, layout in zip(requests, layouts, strict=True)
+        ]
+        answers: Any
+        if len(values) > _LONG_ROW:
+            answers = map(answer, repeat(values), rows, masks, dithers)
+        else:
+            answers = answer(values, np.array(rows), masks, dithers)
         return [
             self._payload(row, REPLY, layout)
             for row, layout in zip(answers, layouts, strict=True)

@@ -16,6 +16,7 @@ from ._wire import Payload
 
 MASK_BITS = 12
 _INT64_BITS = 62
+_SHORT_ROW = 2048  # rows up to this length are summed together
 # Slots get this many bits more than the values need when they are widened, so that
 # slowly growing values do not ask for wider slots round after round.
 _SPARE_BITS = 2
@@ -330,17 +331,47 @@ class DifferenceExchange:
             k-th neighbour j; zero where the neighbour took no part.
         """
         result = np.zeros((self.n_neighbours, self.n_values))
-        if self._active:
-            answers = np.array([self._answers[k] for k in self._active])
-            masks = self._masks
-            if self.n_max is not None:
-                answers = answers.astype(np.float64)
-                masks = masks * (0.25**MASK_BITS / self.n_max)
-            answers *= masks
-            if len(self._active) == self.n_neighbours:
-                return answers
-            result[self._active] = answers
+        scale = 1.0 if self.n_max is None else 0.25**MASK_BITS / self.n_max
+        for row, k in enumerate(self._active):
+            np.multiply(_floats(self._answers[k]), self._masks[row], out=result[k])
+        result *= scale
         return result
+
+    def weighted_sum(self, weights: Sequence[float] | None = None) -> NDArray:
+        """Return the sum of the neighbours' differences.
+
+        Parameters
+        ----------
+        weights : sequence of n_neighbours floats or None, default=None
+            One for each neighbour; 1 by default.
+
+        Returns
+        -------
+        ndarray of shape (n_values,)
+            ``sum_j weight_j g_ij g_ji (u_j - u_i)``.
+        """
+        if self.n_values <= _SHORT_ROW and len(self._active) > 1:
+            answers = _floats(np.array([self._answers[k] for k in self._active]))
+            answers *= self._masks
+            if weights is None:
+                total = answers.sum(axis=0)
+            else:
+                total = np.take(weights, self._active) @ answers
+        else:
+            total = np.zeros(self.n_values)
+            for row, k in enumerate(self._active):
+                part = _floats(self._answers[k]) * self._masks[row]
+                if weights is not None:
+                    part *= weights[k]
+                total += part
+        if self.n_max is not None:
+            total *= 0.25**MASK_BITS / self.n_max
+        return total
+
+
+def _floats(answers: NDArray) -> NDArray[np.float64]:
+    """Convert integers to the nearest floats."""
+    return answers.astype(np.float64)
 
 
 def fixed_point(values: NDArray[np.floating], n_max: float) -> tuple[Any, int]:

@@ -10,8 +10,8 @@ import numpy as np
 from ._slots import SlotLayout
 
 _LEAST = 0.1  # masks come from [0.1, 1] times the largest
-_WORD_BITS = 32
-_MAX_SHIFT_BITS = 16  # up to here the bias of the multiply-shift is below 2**-16
+_MAX_FLOAT_BITS = 14  # up to here single precision floats draw with little bias
+_BLOCK = 32768
 
 
 def system_generator() -> np.random.Generator:
@@ -53,8 +53,9 @@ def draw_masks(rng: np.random.Generator, layout: SlotLayout) -> Any:
     Returns
     -------
     int or ndarray of shape (n_values,)
-        Uniform integers from ``0.1 * 2**mask_bits`` (rounded up) to
-        ``2**mask_bits``, both included. An array has the narrowest signed dtype.
+        Integers from ``0.1 * 2**mask_bits`` (rounded up) to ``2**mask_bits``, both
+        included, uniform up to the bias that `draw_dither` states. An array has the
+        narrowest signed dtype.
 
     Examples
     --------
@@ -69,8 +70,29 @@ def draw_masks(rng: np.random.Generator, layout: SlotLayout) -> Any:
     least = -(-most // round(1 / _LEAST))
     if layout.masking == "scalar":
         return int(rng.integers(least, most, endpoint=True))
-    dtype = _mask_dtype(layout.mask_bits)
-    return rng.integers(least, most, size=layout.n_values, dtype=dtype, endpoint=True)
+    size, dtype = layout.n_values, _mask_dtype(layout.mask_bits)
+    if layout.mask_bits > _MAX_FLOAT_BITS:
+        return rng.integers(least, most, size=size, dtype=dtype, endpoint=True)
+    masks = np.empty(size, dtype=dtype)
+    for span in _blocks(size):
+        masks[span] = _uniform(rng, span.stop - span.start, most - least + 1)
+    masks += dtype(least)
+    return masks
+
+
+def _uniform(rng: np.random.Generator, size: int, bounds: Any) -> np.ndarray:
+    """Uniform single precision floats in [0, bound), of 24 random bits each."""
+    words = rng.bit_generator.random_raw(-(-size // 2)).view(np.uint32)[:size]
+    words >>= np.uint32(8)
+    uniform = words.astype(np.float32)
+    # Exact: a power of two.
+    uniform *= np.multiply(bounds, 2.0**-24, dtype=np.float32)
+    return uniform
+
+
+def _blocks(size: int) -> list[slice]:
+    """Spans of arrays that stay in the processor's cache."""
+    return [slice(start, min(start + _BLOCK, size)) for start in range(0, size, _BLOCK)]
 
 
 def draw_dither(rng: np.random.Generator, masks: Any, layout: SlotLayout) -> np.ndarray:
@@ -93,9 +115,11 @@ def draw_dither(rng: np.random.Generator, masks: Any, layout: SlotLayout) -> np.
 
     Notes
     -----
-    For ``mask_bits <= 16`` a 32-bit random word is multiplied by G and shifted; the
-    probability of each integer is then off by a factor within ``1 +- G / 2**32``,
-    at most ``2**-16``. The range is exact. Wider masks take numpy's unbiased draw.
+    For ``mask_bits <= 14`` a random single precision float in [0, 1) is multiplied
+    by G and rounded down; the probability of each integer is then off by a factor
+    within ``1 +- G / 2**24``, at most ``2**-10``. The range is exact: the largest
+    float below 1 times G rounds to a float below G. Wider masks take numpy's
+    unbiased draw.
 
     Examples
     --------
@@ -106,19 +130,19 @@ def draw_dither(rng: np.random.Generator, masks: Any, layout: SlotLayout) -> np.
     >>> np.unique(dither)
     array([-2, -1,  0,  1,  2], dtype=int16)
     """
-    dtype = _mask_dtype(layout.mask_bits)
-    size = layout.n_values
-    wide = layout.mask_bits > _MAX_SHIFT_BITS
-    factors: Any = np.asarray(masks).astype(np.int64 if wide else dtype)
+    size, dtype = layout.n_values, _mask_dtype(layout.mask_bits)
+    factors = np.asarray(masks)
     shape = (len(factors), -1) if factors.ndim == 2 else (size,)
-    if wide:
+    if layout.mask_bits > _MAX_FLOAT_BITS:
         full = np.broadcast_to(factors, np.empty(size).reshape(shape).shape)
-        drawn = rng.integers(0, full, dtype=np.int64)
-        return (drawn - (factors - 1) // 2).astype(dtype)
-    raw = rng.integers(0, 2**64, size=-(-size // 2), dtype=np.uint64)
-    product = raw.view(np.uint32)[:size].astype(np.uint64).reshape(shape)
-    product *= factors.astype(np.uint64)
-    product >>= np.uint64(_WORD_BITS)
-    drawn = product.astype(dtype)
-    drawn -= (factors - 1) >> 1
-    return drawn
+        drawn = rng.integers(0, full.astype(np.int64), dtype=np.int64)
+        return (drawn - (full - 1) // 2).astype(dtype)
+    dither = np.empty(size, dtype=dtype).reshape(shape)
+    # A column of masks serves rows, which are then the blocks.
+    spans: Any = range(len(factors)) if factors.ndim == 2 else _blocks(size)
+    for span in spans:
+        here = factors[span] if factors.ndim else factors
+        row = dither[span]
+        row[...] = _uniform(rng, len(row), here)
+        row -= ((here - 1) >> 1).astype(dtype)
+    return dither
