@@ -180,9 +180,12 @@ class SimulatedCipher:
         return data
 
     def request(self, values: Any, layout: SlotLayout) -> Payload:
-        """Return the negated integers."""
+        """Return the negated integers; floats that hold integers stay floats."""
         check_key_size(self.key_size, layout)
-        return self._payload(-check_values(values, layout), REQUEST, layout)
+        values = np.asarray(values)
+        if values.dtype != np.float64:
+            values = check_values(values, layout)
+        return self._payload(-values, REQUEST, layout)
 
     def reply(
         self,
@@ -215,23 +218,29 @@ class SimulatedCipher:
         requests : list of n Payload
             One for each neighbour.
         values : ndarray of shape (n_values,)
-            The agent's own integers.
+            The agent's own integers, in any dtype that holds them.
         masks, dithers : ndarray of shape (n, n_values) or (n, 1)
-            A row for each neighbour.
+            Integers, a row for each neighbour.
         layouts : list of n SlotLayout
             The neighbours' layouts.
 
         Returns
         -------
         list of n Payload
-            The replies that `reply` would make one by one.
+            The replies that `reply` would make one by one, their integers held by
+            floats where these are exact and by Python integers elsewhere.
         """
+        exact = all(layout.fits_floats for layout in layouts)
+        small = all(layout.bits_value_dtype == np.int64 for layout in layouts)
+        dtype: Any = np.float64 if exact else np.int64 if small else object
+        values = _as_integers(values, dtype)
         rows = [
-            self._check(request, REQUEST, layout)
+            _as_integers(self._check(request, REQUEST, layout), dtype)
             for request, layout in zip(requests, layouts, strict=True)
         ]
         answers: Any
-        if len(values) > _LONG_ROW:
+        if len(values) > _LONG_ROW or not exact:
+            masks, dithers = _as_integers(masks, dtype), _as_integers(dithers, dtype)
             answers = map(answer, repeat(values), rows, masks, dithers)
         else:
             answers = answer(values, np.array(rows), masks, dithers)
@@ -243,3 +252,12 @@ class SimulatedCipher:
     def open(self, reply: Payload, layout: SlotLayout) -> np.ndarray:
         """Return the integers."""
         return self._check(reply, REPLY, layout)
+
+
+def _as_integers(array: np.ndarray, dtype: Any) -> np.ndarray:
+    """Hold the same integers in another dtype."""
+    if array.dtype == dtype:
+        return array
+    if dtype is object and array.dtype == np.float64:
+        array = array.astype(np.int64)  # exact: floats here are at most 2**53
+    return array.astype(dtype)

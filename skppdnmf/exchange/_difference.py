@@ -16,6 +16,7 @@ from ._wire import Payload
 
 MASK_BITS = 12
 _INT64_BITS = 62
+_EXACT_BITS = 53  # of a float64
 _SHORT_ROW = 2048  # rows up to this length are summed together
 # Slots get this many bits more than the values need when they are widened, so that
 # slowly growing values do not ask for wider slots round after round.
@@ -169,7 +170,9 @@ class DifferenceExchange:
             self._draw_floats()
         else:
             try:
-                self._values, bits = fixed_point(values, self.n_max)
+                self._values, bits = fixed_point(
+                    values, self.n_max, isinstance(self.cipher, SimulatedCipher)
+                )
             except OverflowError as error:
                 raise OverflowError(f"{self.name}: {error}") from error
             self._needed_bits = bits
@@ -199,13 +202,15 @@ class DifferenceExchange:
             wide = self._wide[n] = SlotLayout(
                 n * self.n_values, 1, layout.mask_bits, layout.masking, layout.key_size
             )
+        # Without ciphertexts, floats that hold integers save conversions.
+        dtype = np.float64 if isinstance(self.cipher, SimulatedCipher) else None
         if self.masking == "entrywise":
-            masks = draw_masks(self.rng, wide)
+            masks = draw_masks(self.rng, wide, dtype)
             self._masks = masks.reshape(n, -1)
         else:
-            self._masks = draw_masks(self.rng, self._entrywise(n)).reshape(n, 1)
+            self._masks = draw_masks(self.rng, self._entrywise(n), dtype).reshape(n, 1)
             masks = self._masks
-        self._dithers = draw_dither(self.rng, masks, wide).reshape(n, -1)
+        self._dithers = draw_dither(self.rng, masks, wide, dtype).reshape(n, -1)
 
     def _entrywise(self, n: int) -> SlotLayout:
         """Layout under which n masks are drawn at once, one for each neighbour."""
@@ -371,10 +376,12 @@ class DifferenceExchange:
 
 def _floats(answers: NDArray) -> NDArray[np.float64]:
     """Convert integers to the nearest floats."""
-    return answers.astype(np.float64)
+    return answers.astype(np.float64, copy=False)
 
 
-def fixed_point(values: NDArray[np.floating], n_max: float) -> tuple[Any, int]:
+def fixed_point(
+    values: NDArray[np.floating], n_max: float, floats: bool = False
+) -> tuple[Any, int]:
     """Return ``round(n_max * values)`` and the bits that its magnitudes need.
 
     Parameters
@@ -383,6 +390,8 @@ def fixed_point(values: NDArray[np.floating], n_max: float) -> tuple[Any, int]:
         Finite floats.
     n_max : float
         Fixed-point scale.
+    floats : bool, default=False
+        Leave the integers in floats, where these are exact.
 
     Returns
     -------
@@ -410,7 +419,10 @@ def fixed_point(values: NDArray[np.floating], n_max: float) -> tuple[Any, int]:
             f"the limit 2**{_MOST_BITS}; use a smaller n_max, or rescale X"
         )
     bits = max(1, round(largest).bit_length())
-    scaled = np.rint(np.multiply(values, n_max, dtype=np.float64))
+    scaled = np.multiply(values, n_max, dtype=np.float64)
+    np.rint(scaled, out=scaled)
+    if floats and bits <= _EXACT_BITS:
+        return scaled, bits
     if bits <= _INT64_BITS:
         return scaled.astype(np.int64), bits
     return np.array([int(value) for value in scaled], dtype=object), bits

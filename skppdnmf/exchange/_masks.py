@@ -40,7 +40,7 @@ def _mask_dtype(mask_bits: int) -> Any:
     return np.int16 if mask_bits <= 14 else np.int32 if mask_bits <= 30 else np.int64
 
 
-def draw_masks(rng: np.random.Generator, layout: SlotLayout) -> Any:
+def draw_masks(rng: np.random.Generator, layout: SlotLayout, dtype: Any = None) -> Any:
     """Draw the secret factors of one batch.
 
     Parameters
@@ -49,6 +49,9 @@ def draw_masks(rng: np.random.Generator, layout: SlotLayout) -> Any:
         Seeded for a reproducible study, or `system_generator`.
     layout : SlotLayout
         Says whether one mask serves the batch or every value has its own.
+    dtype : dtype or None, default=None
+        Of the array; by default the narrowest signed integer. A floating dtype
+        holds the same integers, for arithmetic that converts less.
 
     Returns
     -------
@@ -70,24 +73,26 @@ def draw_masks(rng: np.random.Generator, layout: SlotLayout) -> Any:
     least = -(-most // round(1 / _LEAST))
     if layout.masking == "scalar":
         return int(rng.integers(least, most, endpoint=True))
-    size, dtype = layout.n_values, _mask_dtype(layout.mask_bits)
+    size = layout.n_values
+    dtype = np.dtype(dtype or _mask_dtype(layout.mask_bits))
     if layout.mask_bits > _MAX_FLOAT_BITS:
-        return rng.integers(least, most, size=size, dtype=dtype, endpoint=True)
+        wide = rng.integers(least, most, size=size, dtype=np.int64, endpoint=True)
+        return wide.astype(dtype, copy=False)
     masks = np.empty(size, dtype=dtype)
     for span in _blocks(size):
-        masks[span] = _uniform(rng, span.stop - span.start, most - least + 1)
-    masks += dtype(least)
+        masks[span] = _below(rng, span.stop - span.start, most - least + 1)
+    masks += dtype.type(least)
     return masks
 
 
-def _uniform(rng: np.random.Generator, size: int, bounds: Any) -> np.ndarray:
-    """Uniform single precision floats in [0, bound), of 24 random bits each."""
+def _below(rng: np.random.Generator, size: int, bounds: Any) -> np.ndarray:
+    """Random integers in [0, bound), as single precision floats."""
     words = rng.bit_generator.random_raw(-(-size // 2)).view(np.uint32)[:size]
     words >>= np.uint32(8)
     uniform = words.astype(np.float32)
     # Exact: a power of two.
     uniform *= np.multiply(bounds, 2.0**-24, dtype=np.float32)
-    return uniform
+    return np.floor(uniform, out=uniform)
 
 
 def _blocks(size: int) -> list[slice]:
@@ -95,7 +100,9 @@ def _blocks(size: int) -> list[slice]:
     return [slice(start, min(start + _BLOCK, size)) for start in range(0, size, _BLOCK)]
 
 
-def draw_dither(rng: np.random.Generator, masks: Any, layout: SlotLayout) -> np.ndarray:
+def draw_dither(
+    rng: np.random.Generator, masks: Any, layout: SlotLayout, dtype: Any = None
+) -> np.ndarray:
     """Draw the dithers of one batch, uniform integers in (-G/2, G/2].
 
     Parameters
@@ -107,6 +114,8 @@ def draw_dither(rng: np.random.Generator, masks: Any, layout: SlotLayout) -> np.
         result.
     layout : SlotLayout
         The layout the masks were drawn for.
+    dtype : dtype or None, default=None
+        As in `draw_masks`.
 
     Returns
     -------
@@ -130,12 +139,14 @@ def draw_dither(rng: np.random.Generator, masks: Any, layout: SlotLayout) -> np.
     >>> np.unique(dither)
     array([-2, -1,  0,  1,  2], dtype=int16)
     """
-    size, dtype = layout.n_values, _mask_dtype(layout.mask_bits)
+    size = layout.n_values
+    dtype = np.dtype(dtype or _mask_dtype(layout.mask_bits))
     factors = np.asarray(masks)
     shape = (len(factors), -1) if factors.ndim == 2 else (size,)
     if layout.mask_bits > _MAX_FLOAT_BITS:
         full = np.broadcast_to(factors, np.empty(size).reshape(shape).shape)
-        drawn = rng.integers(0, full.astype(np.int64), dtype=np.int64)
+        full = full.astype(np.int64)
+        drawn = rng.integers(0, full, dtype=np.int64)
         return (drawn - (full - 1) // 2).astype(dtype)
     dither = np.empty(size, dtype=dtype).reshape(shape)
     # A column of masks serves rows, which are then the blocks.
@@ -143,6 +154,7 @@ def draw_dither(rng: np.random.Generator, masks: Any, layout: SlotLayout) -> np.
     for span in spans:
         here = factors[span] if factors.ndim else factors
         row = dither[span]
-        row[...] = _uniform(rng, len(row), here)
-        row -= ((here - 1) >> 1).astype(dtype)
+        row[...] = _below(rng, len(row), here)
+        half = np.multiply(here, np.float32(0.5), dtype=np.float32) - np.float32(0.5)
+        row -= np.floor(half).astype(dtype)
     return dither

@@ -146,6 +146,11 @@ class SlotLayout:
         return np.dtype(np.int64 if self.reply_bits <= 63 else object)
 
     @cached_property
+    def fits_floats(self) -> bool:
+        """Whether every intermediate is an integer that a float64 holds exactly."""
+        return self.reply_bits <= 53
+
+    @cached_property
     def reply_bits(self) -> int:
         """Every answer is below ``2**reply_bits`` in magnitude."""
         return self.value_bits + 1 + self.mask_bits
