@@ -1,0 +1,133 @@
+"""Counts are those of the real fit; long fits are announced."""
+
+import os
+import warnings
+
+import networkx as nx
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from skppdnmf import CostWarning, PrivateDistributedNMF, estimate_cost
+from skppdnmf import _cost as cost
+
+
+@pytest.fixture(scope="module")
+def X():
+    return load_digits().data[:60, 20:40]
+
+
+@pytest.mark.parametrize("encryption", [None, "simulated"])
+@pytest.mark.parametrize("masking", ["entrywise", "scalar"])
+@pytest.mark.parametrize("key_size", [64, 256, 2048])
+@pytest.mark.parametrize("adjacency", ["path", "random", "complete", nx.star_graph(3)])
+@pytest.mark.parametrize("penalty_scaling", ["data", "absolute"])
+def test_counts_are_those_of_the_fit(
+    X, encryption, masking, key_size, adjacency, penalty_scaling
+):
+    estimator = PrivateDistributedNMF(
+        3,
+        adjacency=adjacency,
+        partition=4,
+        encryption=encryption,
+        masking=masking,
+        key_size=key_size,
+        penalty_scaling=penalty_scaling,
+        max_iter=2,
+        max_admm_iter=3,
+        tol=0,
+        random_state=0,
+    )
+    estimate = estimate_cost(estimator, 20)
+    fitted = estimator.fit(X / 16)
+    assert estimate.exchanges == fitted.n_exchanges_ == 6
+    assert estimate.ciphertexts == fitted.traffic_["ciphertexts"]
+    if penalty_scaling == "data":  # else the left factor may outgrow its slots
+        assert estimate.bytes == fitted.traffic_["bytes"]
+    assert estimate.seconds == 0
+
+
+def test_one_agent_costs_nothing(X):
+    estimator = PrivateDistributedNMF(3, partition=1, max_iter=2, tol=0)
+    estimate = estimate_cost(estimator, 20)
+    assert (estimate.exchanges, estimate.ciphertexts, estimate.bytes) == (0, 0, 0)
+    assert estimator.fit(X).n_exchanges_ == 0
+
+
+def test_components_and_start():
+    start = np.ones((7, 20))
+    estimator = PrivateDistributedNMF(init=start, encryption="simulated")
+    same = PrivateDistributedNMF(7, init="ones", encryption="simulated", random_state=0)
+    estimator.set_params(random_state=0)
+    assert estimate_cost(estimator, 20) == estimate_cost(same, 20)
+    other = PrivateDistributedNMF(init="ones", encryption="simulated", random_state=0)
+    assert estimate_cost(other, 20, n_components=7) == estimate_cost(same, 20)
+    with pytest.raises(ValueError, match="n_features=0"):
+        estimate_cost(same, 0)
+
+
+def test_seconds_follow_the_work():
+    estimator = PrivateDistributedNMF(3, key_size=256, max_iter=10, random_state=0)
+    short = estimate_cost(estimator, 20)
+    longer = estimate_cost(estimator.set_params(max_iter=100), 20)
+    assert short.seconds > 0
+    # Ten times the exchanges, the same keys and averaging; timings are noisy.
+    assert 2 < longer.seconds / short.seconds < 20
+    assert longer.exponentiations > 9 * short.exponentiations
+
+
+def test_calibration_is_quick():
+    estimator = PrivateDistributedNMF(10, partition=5, random_state=0)
+    before = os.times()
+    estimate = estimate_cost(estimator, 64)
+    after = os.times()
+    assert after.user + after.system - before.user - before.system < 2.0
+    assert estimate.seconds > 10
+
+
+def test_long_fits_are_announced_before_they_start(X, monkeypatch):
+    def stop(*args, **kwargs):
+        raise RuntimeError("started")
+
+    monkeypatch.setattr("skppdnmf._estimator.make_ciphers", stop)
+    estimator = PrivateDistributedNMF(20, partition=20, adjacency="complete")
+    with (
+        pytest.warns(CostWarning, match=r"expected to take \d+ minutes.*simulated"),
+        pytest.raises(RuntimeError, match="started"),
+    ):
+        estimator.fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for cheap in ({"encryption": "simulated"}, {"max_iter": 1, "n_components": 1}):
+            short = PrivateDistributedNMF(20, partition=4).set_params(**cheap)
+            with pytest.raises(RuntimeError, match="started"):
+                short.fit(X)
+
+
+def test_warning_names_what_would_be_faster(monkeypatch):
+    settings = cost.make_settings(
+        cost.make_network("path", 3, 0),
+        **cost.agent_parameters(PrivateDistributedNMF(masking="entrywise")),
+    )
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    with pytest.warns(CostWarning) as caught:
+        cost.warn_if_long(3600.0, settings, 1)
+    text = str(caught[0].message)
+    for part in ("60 minutes", "simulated", "scalar", "n_jobs=8", "cluster"):
+        assert part in text
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cost.warn_if_long(599.0, settings, 1)
+
+
+def test_backend_prefers_processes_for_long_entrywise_fits():
+    for masking, seconds, expected in (
+        ("entrywise", 1e3, "processes"),
+        ("entrywise", 1.0, "threads"),
+        ("scalar", 1e3, "threads"),
+    ):
+        settings = cost.make_settings(
+            cost.make_network("path", 3, 0),
+            **cost.agent_parameters(PrivateDistributedNMF(masking=masking)),
+        )
+        assert cost.preferred_backend(settings, seconds) == expected
