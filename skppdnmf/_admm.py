@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ._regularisation import Penalty
+
 Array = NDArray[np.floating]
 Data = Any  # an ndarray, or a scipy sparse matrix or array in CSR format
 
@@ -116,6 +118,15 @@ def published_left_step(
     H = np.maximum(U + P, 0.0)
     U = inverse @ (B + penalty * (H - P) + rho * (U + Q + S))
     return LeftState(H, U, P - H + U, Q, S)
+
+
+def penalise(A: Any, B: Any, penalty: Penalty) -> tuple[Any, Any]:
+    """Return the normal equations ``A + l2 I`` and ``B - l1`` of a penalised factor."""
+    if penalty.l2:
+        A = A + penalty.l2 * np.eye(len(A))
+    if penalty.l1:
+        B = B - B.dtype.type(penalty.l1)
+    return A, B
 
 
 def add_consensus(state: LeftState, S: Array) -> LeftState:

@@ -25,6 +25,7 @@ from ._averaging import (
     AveragingPlan,
     PrivateAverage,
 )
+from ._regularisation import left_penalty, right_penalty
 from ._stopping import StopCount
 from .exchange import (
     KEY,
@@ -74,8 +75,10 @@ class AgentSettings:
         Number of the agent whose estimate of the scale becomes everybody's, and the
         hops from it to the farthest agent.
     mu, eta, g_max, penalty_scaling, update, masking, n_max, key_size, max_iter, \
-max_admm_iter, tol
+max_admm_iter, tol, l1_ratio
         As for `PrivateDistributedNMF`.
+    right_alpha, left_alpha : float
+        Its `alpha_W` and `alpha_H`.
     """
 
     n_agents: int
@@ -95,6 +98,9 @@ max_admm_iter, tol
     max_iter: int
     max_admm_iter: int
     tol: float
+    right_alpha: float = 0.0
+    left_alpha: float = 0.0
+    l1_ratio: float = 0.0
 
 
 class Report(NamedTuple):
@@ -176,6 +182,12 @@ class Agent:
         self._inbox: list[tuple[int, Message]] = []
 
         n_components, n_features = start.shape
+        self._left_penalty = left_penalty(
+            settings.left_alpha, settings.l1_ratio, X.shape[0]
+        )
+        self._right_penalty = right_penalty(
+            settings.right_alpha, settings.l1_ratio, n_features
+        )
         zero = np.zeros_like(start)
         self.left = admm.LeftState(start, start, zero, zero, zero)
         empty = np.zeros((X.shape[0], n_components), dtype=X.dtype)
@@ -229,7 +241,8 @@ class Agent:
             Receivers and messages.
         """
         self._solve_right()
-        size = float(np.trace(admm.gram(self.right.W))) / len(self.left.H)
+        gram = admm.gram(self.right.W)
+        size = float(np.trace(gram)) / len(gram) + self._left_penalty.l2
         if not math.isfinite(size):
             raise OverflowError(
                 f"{self.name}: the squared right factor is not finite; rescale X"
@@ -424,6 +437,7 @@ class Agent:
         if weight:
             gram = admm.gram(admm.extrapolate(self.right.W, self._last_W, weight))
             self._B = admm.extrapolate(self._products, self._last_products, weight)
+        gram, self._B = admm.penalise(gram, self._B, self._left_penalty)
         self._last_W, self._last_products = self.right.W, self._products
         mu = self.settings.mu
         if self.settings.penalty_scaling == "data":
@@ -512,17 +526,17 @@ class Agent:
         """Solve the agent's right factor for its copy of the left factor."""
         H = admm.project_left(self.left)
         gram = H @ H.T
+        B = admm.right_products(self.X, H)
+        A, target = admm.penalise(gram, B, self._right_penalty)
         eta = self.settings.eta
         if self.settings.penalty_scaling == "data":
-            eta *= UNIT_PENALTY * float(np.trace(gram)) / len(gram)
-        if not self.X.shape[0] or not eta:
-            return
-        R = admm.rescale_multiplier(self.right.R, self._eta or eta, eta)
-        B = admm.right_products(self.X, H)
-        self.right = admm.right_factor(
-            self.right._replace(R=R), gram, B, eta, _RIGHT_MAX_ITER, _RIGHT_TOL
-        )
-        self._eta = eta
+            eta *= UNIT_PENALTY * float(np.trace(A)) / len(A)
+        if self.X.shape[0] and eta:  # else there is nothing to solve
+            R = admm.rescale_multiplier(self.right.R, self._eta or eta, eta)
+            self.right = admm.right_factor(
+                self.right._replace(R=R), A, target, eta, _RIGHT_MAX_ITER, _RIGHT_TOL
+            )
+            self._eta = eta
         self._squared_error = admm.expanded_residual(
             self._squared_norm, self.right.W, B, gram
         )

@@ -33,11 +33,13 @@ from .exchange import (
 )
 
 LONG_FIT_SECONDS = 600.0
-_PROCESSES_PAY = 60.0
+# Fits below this by the rough measure are not worth a calibration.
+_SHORT_FIT_SECONDS = 60.0
+# Seconds that worker processes take to start and to import what they need.
+_PROCESSES_START = 4.0
 # Slots of this many values are enough to time; repeated until the clock is sure.
 _CALIBRATION_SECONDS = 0.25
-# Seconds per value and directed edge that no machine in use exceeds at 2048 bits:
-# fits below ten minutes by this measure need no calibration.
+# Seconds per value and directed edge that no machine in use exceeds at 2048 bits.
 _SLOW_VALUE = 2e-3
 
 
@@ -93,6 +95,13 @@ class CostEstimate:
     exponentiations: int
     bytes: int
     seconds: float
+
+
+class Expectation(NamedTuple):
+    """Seconds of a fit, and joblib's kind of backend with which it takes them."""
+
+    seconds: float
+    backend: str
 
 
 class UnitTimes(NamedTuple):
@@ -167,7 +176,8 @@ def estimate_cost(
     work = count_work(network, settings, start, estimator.encryption)
     seconds = 0.0
     if estimator.encryption == "paillier" and network.n_agents > 1:
-        seconds = time_work(work, network, settings, start, estimator.n_jobs)
+        expected = time_work(work, network, settings, start, estimator.n_jobs)
+        seconds = expected.seconds
     return CostEstimate(
         work.exchanges,
         work.ciphertexts,
@@ -179,6 +189,7 @@ def estimate_cost(
 
 def agent_parameters(estimator: Any) -> dict[str, Any]:
     """Return the estimator's parameters that all agents share, as they use them."""
+    same = estimator.alpha_H == "same"
     return {
         "mu": float(estimator.mu),
         "eta": float(estimator.eta),
@@ -191,6 +202,9 @@ def agent_parameters(estimator: Any) -> dict[str, Any]:
         "max_iter": int(estimator.max_iter),
         "max_admm_iter": int(estimator.max_admm_iter),
         "tol": float(estimator.tol),
+        "right_alpha": float(estimator.alpha_W),
+        "left_alpha": float(estimator.alpha_W if same else estimator.alpha_H),
+        "l1_ratio": float(estimator.l1_ratio),
     }
 
 
@@ -287,16 +301,42 @@ def time_work(
     settings: AgentSettings,
     start: NDArray[np.float64],
     n_jobs: int | None,
-) -> float:
-    """Return the seconds that the ciphertexts of a fit take on this machine."""
+) -> Expectation:
+    """Return how long the ciphertexts of a fit take on this machine.
+
+    Parameters
+    ----------
+    work : Work
+        The operations.
+    network, settings, start
+        As in `count_work`.
+    n_jobs : int or None
+        As for joblib.
+
+    Returns
+    -------
+    Expectation
+        Seconds, and where the agents had best run.
+    """
     times = calibrate(_left_layout(settings, start))
     jobs = min(effective_n_jobs(n_jobs), network.n_agents, os.cpu_count() or 1)
-    seconds = (
-        work.encryptions * times.encryption
-        + work.replies * (times.reply + times.decryption)
-        + network.n_agents * times.setup
-    )
-    return seconds / jobs
+    locked = work.encryptions * times.encryption
+    free = work.replies * times.decryption
+    # A scalar mask is one long operation, which lets other threads run; entrywise
+    # ones are many short ones, which do not.
+    if settings.masking == "entrywise":
+        locked += work.replies * times.reply
+    else:
+        free += work.replies * times.reply
+    setup = network.n_agents * times.setup
+    threads = locked + free / jobs + setup
+    if jobs == 1:
+        return Expectation(threads, "threads")
+    # Every process makes the tables of all keys that it meets.
+    processes = (locked + free) / jobs + setup + _PROCESSES_START
+    if processes < threads:
+        return Expectation(processes, "processes")
+    return Expectation(threads, "threads")
 
 
 def calibrate(layout: SlotLayout) -> UnitTimes:
@@ -350,32 +390,21 @@ def calibrate(layout: SlotLayout) -> UnitTimes:
     )
 
 
-def expected_seconds(
+def expect(
     network: Network,
     settings: AgentSettings,
     start: NDArray[np.float64],
     encryption: str | None,
     n_jobs: int | None,
-) -> float:
-    """Return the expected seconds of a fit, measured only where they may be many."""
+) -> Expectation:
+    """Return what to expect of a fit, measured only where it may be long."""
     if encryption != "paillier" or network.n_agents == 1:
-        return 0.0
+        return Expectation(0.0, "threads")
     work = count_work(network, settings, start, encryption)
     rough = work.values * _SLOW_VALUE * (settings.key_size / 2048) ** 2
-    if rough < LONG_FIT_SECONDS:
-        return rough
+    if rough < _SHORT_FIT_SECONDS:
+        return Expectation(rough, "threads")
     return time_work(work, network, settings, start, n_jobs)
-
-
-def preferred_backend(settings: AgentSettings, seconds: float) -> str:
-    """Return where joblib should run the agents unless the user chose a backend.
-
-    Encryption and masking entry by entry consist of operations of microseconds that
-    hold the interpreter's lock, so threads gain little from a second core; processes
-    pay once the seconds that they take to start are few beside the fit.
-    """
-    entrywise = settings.masking == "entrywise"
-    return "processes" if entrywise and seconds > _PROCESSES_PAY else "threads"
 
 
 def warn_if_long(seconds: float, settings: AgentSettings, jobs: int) -> None:

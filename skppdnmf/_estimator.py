@@ -17,12 +17,7 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    check_non_negative,
-    validate_data,
-)
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ._admm import squared_norm, squared_residual
 from ._assembly import (
@@ -34,25 +29,30 @@ from ._assembly import (
     make_ciphers,
     make_settings,
 )
+from ._callbacks import CallbackSupportMixin, FitCallbacks
 from ._cost import (
     agent_parameters,
-    expected_seconds,
-    preferred_backend,
+    expect,
     warn_if_long,
 )
-from ._federation import Outcome, run_federation
-from ._history import as_arrays, consensus_error, mean_components
-from ._network import GENERATORS, Network, make_network
+from ._federation import run_federation
+from ._history import fitted_attributes
+from ._network import Network
 from ._nnls import solve_nnls
-from ._partition import Partition, assign_agents, is_parts, split_samples, stack_parts
+from ._partition import is_parts, stack_parts
 from ._progress import Progress
+from ._regularisation import right_penalty
+from ._validation import check_federation, check_start, validate_samples
 from .exchange import MIN_KEY_SIZE
 
 
 class PrivateDistributedNMF(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    CallbackSupportMixin,
+    BaseEstimator,
 ):
-    """Nonnegative matrix factorisation of data split among agents on a graph.
+    r"""Nonnegative matrix factorisation of data split among agents on a graph.
 
     Finds W, H >= 0 that minimise ``||X - W H||`` where the rows of X are held by
     several agents. Agents keep their rows and their part of W; each has a copy of H
@@ -102,6 +102,24 @@ matrix or networkx.Graph, default="random"
 default="random"
         Common start of the left factor. "random" comes from `random_state` alone;
         "ones" is the printed start, which keeps all components alike.
+    alpha_W : float, default=0.0
+        Weight of the penalty on the right factor, as in `sklearn.decomposition.NMF`.
+        The agents minimise
+
+        .. math::
+
+            \frac{1}{2} \|X - WH\|_F^2
+            + \alpha_W n_{features} \left(\rho \|W\|_1
+            + \frac{1 - \rho}{2} \|W\|_F^2\right)
+            + \alpha_H n_{samples} \left(\rho \|H\|_1
+            + \frac{1 - \rho}{2} \|H\|_F^2\right),
+
+        where rho is `l1_ratio`. `transform` includes the penalty on W.
+    alpha_H : float or "same", default="same"
+        Weight of the penalty on the left factor; "same" takes `alpha_W`. Each agent
+        bears the share of its own samples.
+    l1_ratio : float, default=0.0
+        0 penalises squares, 1 absolute values, numbers between them both.
     max_iter : int, default=60
         Most iterations of block coordinate descent.
     max_admm_iter : int, default=5
@@ -193,6 +211,9 @@ default="random"
         "key_size": [Interval(Integral, MIN_KEY_SIZE, None, closed="left")],
         "update": [StrOptions({"proximal", "published"})],
         "init": [StrOptions({"random", "ones"}), "array-like"],
+        "alpha_W": [Interval(Real, 0, None, closed="left")],
+        "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_admm_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -200,6 +221,13 @@ default="random"
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
+
+    # Where the HTML representation links to; the names are scikit-learn's.
+    _doc_link_module = "skppdnmf"
+    _doc_link_template = (
+        "https://skppdnmf.readthedocs.io/en/stable/generated/"
+        "{estimator_module}.{estimator_name}.html"
+    )
 
     def __init__(
         self,
@@ -218,6 +246,9 @@ default="random"
         key_size=2048,
         update="proximal",
         init="random",
+        alpha_W=0.0,
+        alpha_H="same",
+        l1_ratio=0.0,
         max_iter=60,
         max_admm_iter=5,
         tol=1e-4,
@@ -239,6 +270,9 @@ default="random"
         self.key_size = key_size
         self.update = update
         self.init = init
+        self.alpha_W = alpha_W
+        self.alpha_H = alpha_H
+        self.l1_ratio = l1_ratio
         self.max_iter = max_iter
         self.max_admm_iter = max_admm_iter
         self.tol = tol
@@ -246,6 +280,7 @@ default="random"
         self.random_state = random_state
         self.verbose = verbose
 
+    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None, *, agents=None):
         """Factorise X.
 
@@ -272,7 +307,7 @@ default="random"
         OverflowError
             If the fixed-point numbers do not fit the key's plaintext.
         """
-        self.fit_transform(X, y, agents=agents)
+        self._fit(X, y, agents)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -294,6 +329,10 @@ default="random"
         ValueError, OverflowError
             As in `fit`.
         """
+        return self._fit(X, y, agents)
+
+    def _fit(self, X, y, agents):
+        """Factorise X and return the right factor."""
         n_parts = None
         if is_parts(X):
             if agents is not None:
@@ -303,100 +342,50 @@ default="random"
                 )
             n_parts = len(X)
             X, agents = stack_parts(X)
-        X = self._validate_data(X, reset=True)
-        n_components, init = self._check_components(X.shape[1])
+        given = X
+        X = validate_samples(self, X, reset=True)
+        n_components, init = check_start(
+            self.n_components, self.init, X.shape[1], type(self).__name__
+        )
         seeds = draw_seeds(check_random_state(self.random_state))
-        partition, network = self._check_federation(X.shape[0], agents, n_parts, seeds)
+        partition, network = check_federation(
+            X.shape[0], self.partition, self.adjacency, agents, n_parts, seeds.graph
+        )
         start = common_start(
             init, n_components, X.shape[1], seeds.start, self.penalty_scaling
         )
-        outcome, order = self._run(X, partition, network, start, seeds)
-        self._store(X, partition, network, outcome, order)
-        W = solve_nnls(X, self.components_)
-        self.reconstruction_err_ = float(np.sqrt(squared_residual(X, W, self._double)))
-        del self._double
+        callbacks = FitCallbacks(self, given, y, self.max_iter)
+        outcome, order = self._run(X, partition, network, start, seeds, callbacks)
+        attributes = fitted_attributes(outcome.reports, outcome.rows, order, X.dtype)
+        for name, value in attributes.items():
+            setattr(self, name, value)
+        self.agent_labels_ = list(partition.labels)
+        self.sample_agents_ = partition.sample_agents
+        self.adjacency_ = network.adjacency.copy()
+        self.traffic_ = outcome.traffic.summary(partition.labels, order)
+        if not outcome.converged and self.tol > 0 and self.n_iter_ == self.max_iter:
+            warnings.warn(
+                f"{type(self).__name__} did not reach tol={self.tol:g} within "
+                f"max_iter={self.max_iter} iterations (consensus_error_="
+                f"{self.consensus_error_:.2g}). Increase max_iter, or tol; with "
+                "tol=0 all iterations are run and nothing is checked.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        W = self._solve(X)
+        H = self.components_.astype(np.float64)
+        self.reconstruction_err_ = float(np.sqrt(squared_residual(X, W, H)))
+        callbacks.end()
         return W.astype(X.dtype, copy=False)
 
-    def _validate_data(self, X, reset):
-        """Return X as a float array or CSR matrix, nonnegative and in range."""
-        name = type(self).__name__
-        X = validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            reset=reset,
-        )
-        check_non_negative(X, f"{name} (input X)")
-        values = X.data if sparse.issparse(X) else X
-        largest = float(values.max(initial=0.0))
-        # Squares of the data must stay far from the ends of the number range.
-        limit = np.sqrt(np.sqrt(np.finfo(X.dtype).max))
-        if largest and not 1 / limit <= largest <= limit:
-            raise ValueError(
-                f"the largest entry of X is {largest:g}; {name} works with "
-                f"{1 / limit:.0e} to {limit:.0e} in {X.dtype}: rescale X"
-            )
-        return X
-
-    def _check_components(self, n_features):
-        """Return the number of components and the start, checked."""
-        n_components, init = self.n_components, self.init
-        if not isinstance(init, str):
-            init = check_array(
-                init, dtype=np.float64, input_name="init", ensure_min_features=1
-            )
-            if n_components == "auto":
-                n_components = init.shape[0]
-            if init.shape != (n_components, n_features):
-                raise ValueError(
-                    f"init has shape {init.shape}, expected (n_components, "
-                    f"n_features)={(n_components, n_features)}"
-                )
-            check_non_negative(init, f"{type(self).__name__} (input init)")
-            if not init.any():
-                raise ValueError("init is all zeros; it needs a positive entry")
-        elif n_components == "auto":
-            n_components = n_features
-        return int(n_components), init
-
-    def _check_federation(self, n_samples, agents, n_parts, seeds):
-        """Return the partition and the graph, checked against each other."""
-        generated = isinstance(self.adjacency, str)
-        if generated and self.adjacency not in GENERATORS:
-            make_network(self.adjacency, 1, seeds.graph)  # raises
-        network = None if generated else make_network(self.adjacency)
-        if agents is None:
-            partition = split_samples(n_samples, self.partition)
-        else:
-            labels = None if network is None else network.labels
-            if n_parts is not None:
-                if network is not None and network.n_agents != n_parts:
-                    make_network(self.adjacency, n_parts)  # raises
-                partition = Partition(
-                    np.asarray(agents), labels or list(range(n_parts))
-                )
-            else:
-                partition = assign_agents(agents, n_samples, labels)
-        if network is None:
-            network = make_network(self.adjacency, partition.n_agents, seeds.graph)
-        elif network.n_agents != partition.n_agents:
-            make_network(self.adjacency, partition.n_agents)  # raises
-        elif agents is None:
-            partition = Partition(partition.sample_agents, list(network.labels or []))
-        return partition, network
-
-    def _run(self, X, partition, network: Network, start, seeds: Seeds):
+    def _run(self, X, partition, network: Network, start, seeds: Seeds, callbacks):
         """Run the federation; return its outcome and the order of its agents."""
         parts = [X[rows] for rows in partition.samples]
         order = canonical_order(parts)
         network = network.permuted(order)
         settings = make_settings(network, **agent_parameters(self))
-        seconds = expected_seconds(
-            network, settings, start, self.encryption, self.n_jobs
-        )
-        warn_if_long(seconds, settings, effective_n_jobs(self.n_jobs))
+        expected = expect(network, settings, start, self.encryption, self.n_jobs)
+        warn_if_long(expected.seconds, settings, effective_n_jobs(self.n_jobs))
         ciphers = make_ciphers(
             self.encryption, len(parts), settings.key_size, self.n_jobs
         )
@@ -409,42 +398,30 @@ default="random"
             ciphers,
             seeds.masks,
         )
+        rows = []
+
+        def observe(row, reports):
+            rows.append(row)
+            progress.show(row)
+            last = len(rows) == settings.max_iter or all(r.stopped for r in reports)
+            return callbacks.end_iteration(
+                lambda: fitted_attributes(reports, rows, order, X.dtype), last
+            )
+
         with Progress(self.verbose, settings.max_iter) as progress:
             outcome = run_federation(
                 agents,
                 squared_norm(X),
                 self.n_jobs,
-                preferred_backend(settings, seconds),
-                progress.show,
+                expected.backend,
+                observe,
             )
         return outcome, order
 
-    def _store(self, X, partition, network: Network, outcome: Outcome, order):
-        """Set the fitted attributes."""
-        copies = [outcome.reports[k].H for k in np.argsort(order)]
-        # Means over the agents in their canonical order: numbering has no effect.
-        ordered = [report.H for report in outcome.reports]
-        self._double = mean_components(ordered)
-        self.components_ = self._double.astype(X.dtype)
-        self.agent_components_ = np.stack(copies).astype(X.dtype)
-        self.consensus_error_ = consensus_error(ordered)
-        self.n_components_ = self.components_.shape[0]
-        self.n_iter_ = len(outcome.rows)
-        self.n_exchanges_ = outcome.rows[-1].exchanges
-        self.history_ = as_arrays(outcome.rows)
-        self.agent_labels_ = list(partition.labels)
-        self.sample_agents_ = partition.sample_agents
-        self.adjacency_ = np.array(network.adjacency)
-        self.traffic_ = outcome.traffic.summary(partition.labels, order)
-        if not outcome.converged and self.tol > 0 and self.n_iter_ == self.max_iter:
-            warnings.warn(
-                f"{type(self).__name__} did not reach tol={self.tol:g} within "
-                f"max_iter={self.max_iter} iterations (consensus_error_="
-                f"{self.consensus_error_:.2g}). Increase max_iter, or tol; with "
-                "tol=0 all iterations are run and nothing is checked.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+    def _solve(self, X):
+        """Solve the right factor of validated data, in double precision."""
+        penalty = right_penalty(self.alpha_W, self.l1_ratio, X.shape[1])
+        return solve_nnls(X, self.components_, *penalty)
 
     def transform(self, X):
         """Solve each sample's nonnegative least squares problem exactly.
@@ -457,8 +434,9 @@ default="random"
         Returns
         -------
         ndarray of shape (n_samples, n_components_)
-            The right factor W >= 0 that minimises ``||X - W components_||``, row by
-            row: a sample's result does not depend on the others.
+            The right factor W >= 0 that minimises ``||X - W components_||``, or the
+            objective with the penalty on W, row by row: a sample's result does not
+            depend on the others.
 
         Raises
         ------
@@ -468,8 +446,8 @@ default="random"
         check_is_fitted(self)
         if is_parts(X):
             X, _ = stack_parts(X)
-        X = self._validate_data(X, reset=False)
-        return solve_nnls(X, self.components_).astype(X.dtype, copy=False)
+        X = validate_samples(self, X, reset=False)
+        return self._solve(X).astype(X.dtype, copy=False)
 
     def inverse_transform(self, X):
         """Return data from a right factor.
@@ -513,7 +491,7 @@ default="random"
         Returns
         -------
         float
-            ``-||X - W H|| / ||X||`` with the best W; 0 if X is zero.
+            ``-||X - W H|| / ||X||`` with the W of `transform`; 0 if X is zero.
 
         Raises
         ------
@@ -523,14 +501,15 @@ default="random"
         check_is_fitted(self)
         if is_parts(X):
             X, _ = stack_parts(X)
-        X = self._validate_data(X, reset=False)
+        X = validate_samples(self, X, reset=False)
+        W = self._solve(X)
         if sample_weight is not None:
             weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
             )
             root = np.sqrt(weight)[:, None]
             X = sparse.csr_array(X.multiply(root)) if sparse.issparse(X) else X * root
-        W = solve_nnls(X, self.components_)
+            W *= root
         norm = squared_norm(X)
         error = squared_residual(X, W, self.components_.astype(np.float64))
         return -float(np.sqrt(error / norm)) if norm else 0.0

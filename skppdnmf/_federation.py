@@ -19,7 +19,7 @@ from ._threads import single_threaded
 from .exchange import Message
 
 Letters = list[tuple[int, Message]]
-Observer = Callable[[HistoryRow], bool]
+Observer = Callable[[HistoryRow, list[Report]], bool]
 
 # Turns of all agents shorter than this, in seconds, run in one thread: threads that
 # hand the interpreter's lock to and fro would only slow them down.
@@ -133,7 +133,8 @@ def run_federation(
     prefer : {"threads", "processes"}, default="threads"
         Where they run, unless `joblib.parallel_config` has chosen a backend.
     observer : callable or None, default=None
-        Called with each `HistoryRow`; returns True to end the fit.
+        Called with each `HistoryRow` and the agents' reports that it sums up;
+        returns True to end the fit.
 
     Returns
     -------
@@ -191,7 +192,7 @@ def run_federation(
                     history_row(last, squared_norm, seconds, traffic.total_bytes)
                 )
                 progress = True
-                stop = observer is not None and observer(rows[-1])
+                stop = observer is not None and observer(rows[-1], last)
             if stop or all(agent.finished for agent in agents):
                 break
             if not progress:

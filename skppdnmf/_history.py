@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,4 +108,44 @@ def as_arrays(rows: Sequence[HistoryRow]) -> dict[str, NDArray]:
     return {
         name: np.array([getattr(row, name) for row in rows])
         for name in HistoryRow._fields
+    }
+
+
+def fitted_attributes(
+    reports: Sequence[Report],
+    rows: Sequence[HistoryRow],
+    order: NDArray[np.intp],
+    dtype: Any,
+) -> dict[str, Any]:
+    """Return the fitted attributes of an estimator that follow from the reports.
+
+    Parameters
+    ----------
+    reports : sequence of Report
+        The agents' last reports, in the order in which they ran.
+    rows : sequence of HistoryRow
+        One for each BCD iteration.
+    order : ndarray of int
+        The agent of each report.
+    dtype : dtype
+        Of the factors.
+
+    Returns
+    -------
+    dict
+        From attribute names, with their underscores, to values.
+    """
+    # Means over the agents in the order in which they ran: numbering has no effect.
+    ordered = [report.H for report in reports]
+    components = mean_components(ordered).astype(dtype)
+    copies = [ordered[k] for k in np.argsort(order)]
+    return {
+        "components_": components,
+        "agent_components_": np.stack(copies).astype(dtype),
+        "consensus_error_": consensus_error(ordered),
+        "n_components_": components.shape[0],
+        "n_features_in_": components.shape[1],
+        "n_iter_": len(rows),
+        "n_exchanges_": rows[-1].exchanges,
+        "history_": as_arrays(rows),
     }

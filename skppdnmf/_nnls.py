@@ -20,16 +20,22 @@ _TOLERANCE = 1e-11
 # Pivots after which scipy takes over, sample by sample. Problems of full rank end
 # within twenty or so; rank-deficient ones (more components than features) may not.
 _MAX_PIVOTS = 60
+# Sweeps of the last resort, for single samples.
+_MAX_SWEEPS = 20_000
+# Of an l1 penalty on a vanishing component, which keeps it out either way.
+_LARGEST_COST = 1e100
 # Doubles in one batch of K x K systems.
 _BATCH_DOUBLES = 1 << 21
 
 
-def solve_nnls(X: NDArray | sparse.sparray, H: Array) -> Array:
-    """Minimise ``||X - W H||`` over ``W >= 0`` exactly, sample by sample.
+def solve_nnls(
+    X: NDArray | sparse.sparray, H: Array, l1: float = 0.0, l2: float = 0.0
+) -> Array:
+    """Minimise ``||X - W H||^2 / 2 + l1 sum(W) + l2 ||W||^2 / 2`` over ``W >= 0``.
 
-    Block principal pivoting on the normal equations, each sample on its own, so
-    that the result for a sample does not depend on which others are in the batch,
-    not even in the last bit.
+    Block principal pivoting on the normal equations, exact and each sample on its
+    own, so that the result for a sample does not depend on which others are in the
+    batch, not even in the last bit.
 
     Parameters
     ----------
@@ -37,6 +43,8 @@ def solve_nnls(X: NDArray | sparse.sparray, H: Array) -> Array:
         The data; sparse data stays sparse.
     H : ndarray of shape (n_components, n_features)
         The left factor.
+    l1, l2 : float, default=0.0
+        Weights of the penalties on each sample's right factor.
 
     Returns
     -------
@@ -50,6 +58,8 @@ def solve_nnls(X: NDArray | sparse.sparray, H: Array) -> Array:
     >>> solve_nnls(np.array([[1.0, 2.0], [3.0, -1.0]]), np.eye(2))
     array([[1., 2.],
            [3., 0.]])
+    >>> solve_nnls(np.array([[1.0, 2.0]]), np.eye(2), l1=0.5, l2=1.0)
+    array([[0.25, 0.75]])
     """
     H = np.asarray(H, dtype=np.float64)
     # Unit rows make the tolerances independent of the scale of each component.
@@ -60,11 +70,17 @@ def solve_nnls(X: NDArray | sparse.sparray, H: Array) -> Array:
     W = np.zeros((X.shape[0], H.shape[0]))
     if not used.any():
         return W
-    unit = H[used] / norms[used, None]
+    # With the ridge the augmented rows, (h, sqrt(l2) e), are the ones of unit norm.
+    norms = np.hypot(norms[used], np.sqrt(l2))
+    unit = H[used] / norms[:, None]
     with single_threaded():
         B = sample_products(X, unit)
-        solution = _pivot(unit @ unit.T, B, unit)
-    W[:, used] = solution / norms[used]
+        A = unit @ unit.T
+        if l2:
+            A += np.diag((np.sqrt(l2) / norms) ** 2)
+        cost = np.minimum(l1 / norms, _LARGEST_COST) if l1 else np.zeros(len(norms))
+        solution = _pivot(A, B, cost)
+    W[:, used] = solution / norms
     return W
 
 
@@ -76,21 +92,24 @@ def sample_products(X: NDArray | sparse.sparray, H: Array) -> Array:
     return np.einsum("nf,kf->nk", np.asarray(X, dtype=np.float64), H)
 
 
-def _pivot(A: Array, B: Array, unit: Array) -> Array:
-    """Block principal pivoting for ``min w A w / 2 - b w`` over all rows b."""
+def _pivot(A: Array, B: Array, cost: Array) -> Array:
+    """Block principal pivoting for ``min w A w / 2 - (b - cost) w``, every row b."""
     n_samples, n_components = B.shape
-    A = A + _RIDGE * np.trace(A) * np.eye(n_components)
+    ridged = A + _RIDGE * n_components * np.eye(n_components)
     W = np.zeros_like(B)
     tolerance = _TOLERANCE * np.abs(B).max(axis=1, initial=0.0)
-    passive = B > tolerance[:, None]
+    if cost.any():
+        B = B - cost
+    active = np.flatnonzero((B > tolerance[:, None]).any(axis=1))
+    # The least squares solution has nearly the right signs.
+    passive = np.einsum("nk,jk->nj", B, np.linalg.inv(ridged)) > 0
     best = np.full(n_samples, n_components + 1)
     trials = np.full(n_samples, _TRIALS)
-    active = np.flatnonzero(passive.any(axis=1))
     batch = max(1, _BATCH_DOUBLES // n_components**2)
     for _ in range(_MAX_PIVOTS):
         if not len(active):
             return W
-        w, y = _solve_passive(A, B[active], passive[active], batch)
+        w, y = _solve_passive(ridged, B[active], passive[active], batch)
         p = passive[active]
         wrong = np.where(p, w, y) < -tolerance[active, None]
         count = wrong.sum(axis=1)
@@ -105,7 +124,7 @@ def _pivot(A: Array, B: Array, unit: Array) -> Array:
             last = wrong.shape[1] - 1 - np.argmax(wrong[single][:, ::-1], axis=1)
             wrong[single] = np.arange(wrong.shape[1]) == last[:, None]
         passive[active] ^= wrong
-    return _one_by_one(W, active, B, unit)
+    return _one_by_one(W, active, B, A)
 
 
 def _solve_passive(
@@ -116,24 +135,61 @@ def _solve_passive(
     eye = np.eye(len(A), dtype=bool)
     for start in range(0, len(B), batch):
         rows = slice(start, start + batch)
-        p = passive[rows]
-        systems = np.where(p[:, :, None] & p[:, None, :], A, 0.0)
-        systems[:, eye] = np.where(p, systems[:, eye], 1.0)
-        rhs = np.where(p, B[rows], 0.0)
-        w[rows] = np.linalg.solve(systems, rhs[..., None])[..., 0]
+        distinct, place = _distinct_sets(passive[rows])
+        systems = np.where(distinct[:, :, None] & distinct[:, None, :], A, 0.0)
+        systems[:, eye] = np.where(distinct, systems[:, eye], 1.0)
+        rhs = np.where(passive[rows], B[rows], 0.0)
+        # Not one system for many right sides: that rounds according to how many.
+        w[rows] = np.linalg.solve(systems[place], rhs[..., None])[..., 0]
     y = np.einsum("nk,jk->nj", w, A) - B
     return w, y
 
 
-def _one_by_one(W: Array, active: NDArray[np.intp], B: Array, unit: Array) -> Array:
+def _distinct_sets(
+    passive: NDArray[np.bool_],
+) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Return the distinct rows, and for each row which of them it is."""
+    n_rows, n_columns = passive.shape
+    if n_columns > 64:  # hardly any two are the same
+        return passive, np.arange(n_rows)
+    packed = np.zeros((n_rows, 8), dtype=np.uint8)
+    packed[:, : (n_columns + 7) // 8] = np.packbits(passive, axis=1)
+    _, first, place = np.unique(
+        packed.view(np.uint64).ravel(), return_index=True, return_inverse=True
+    )
+    return passive[first], place
+
+
+def _one_by_one(W: Array, active: NDArray[np.intp], B: Array, A: Array) -> Array:
     """Finish with scipy the rows on which pivoting did not end."""
-    if len(active):
-        # ||L^T w - L^+ b|| has the same minimisers as the normal equations.
-        values, vectors = np.linalg.eigh(unit @ unit.T)
-        keep = values > values[-1] * 1e-12
-        root = np.sqrt(values[keep])
-        design = root[:, None] * vectors[:, keep].T
-        for row in active:
-            target = (vectors[:, keep].T @ B[row]) / root
-            W[row] = nnls(design, target, maxiter=100 * len(unit))[0]
+    if not len(active):
+        return W
+    values, vectors = np.linalg.eigh(A)
+    keep = values > values[-1] * 1e-12
+    # ||L^T w - L^+ b|| has the minimisers of the normal equations, if b is in their
+    # range; a linear cost need not be.
+    design = np.sqrt(values[keep])[:, None] * vectors[:, keep].T
+    targets = B[active] @ vectors[:, keep] / np.sqrt(values[keep])
+    rest = B[active] - targets @ design
+    outside = np.abs(rest).max(axis=1) > 1e-6 * np.abs(B[active]).max(axis=1)
+    for row, target, descend in zip(active, targets, outside, strict=True):
+        if descend:
+            W[row] = _descend(A, B[row])
+        else:
+            W[row] = nnls(design, target, maxiter=100 * len(A))[0]
     return W
+
+
+def _descend(A: Array, b: Array) -> Array:
+    """Cyclic coordinate descent for one sample, which no rank deficiency stops."""
+    w = np.zeros_like(b)
+    tolerance = _TOLERANCE * np.abs(b).max()
+    for _ in range(_MAX_SWEEPS):
+        largest = 0.0
+        for k in range(len(b)):
+            new = max(0.0, w[k] + (b[k] - A[k] @ w) / A[k, k])
+            largest = max(largest, abs(new - w[k]))
+            w[k] = new
+        if largest <= tolerance:
+            break
+    return w

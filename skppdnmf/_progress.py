@@ -40,8 +40,8 @@ class Progress:
         if self._bar is not None:
             self._bar.close()
 
-    def show(self, row: HistoryRow) -> bool:
-        """Show one more iteration; never asks to stop."""
+    def show(self, row: HistoryRow) -> None:
+        """Show one more iteration."""
         if self._bar is not None:
             self._bar.update()
             self._bar.set_postfix_str(
@@ -55,7 +55,6 @@ class Progress:
                     f"{row.consensus_error:.3g}, {format_bytes(row.bytes)}, "
                     f"{row.seconds:.1f} s"
                 )
-        return False
 
 
 def format_bytes(count: float) -> str:

@@ -120,14 +120,31 @@ def test_warning_names_what_would_be_faster(monkeypatch):
         cost.warn_if_long(599.0, settings, 1)
 
 
-def test_backend_prefers_processes_for_long_entrywise_fits():
-    for masking, seconds, expected in (
-        ("entrywise", 1e3, "processes"),
-        ("entrywise", 1.0, "threads"),
-        ("scalar", 1e3, "threads"),
-    ):
-        settings = cost.make_settings(
-            cost.make_network("path", 3, 0),
-            **cost.agent_parameters(PrivateDistributedNMF(masking=masking)),
-        )
-        assert cost.preferred_backend(settings, seconds) == expected
+@pytest.mark.parametrize(
+    ("masking", "n_jobs", "exchanges", "expected"),
+    [
+        ("entrywise", 2, 1000, "processes"),
+        ("entrywise", 2, 1, "threads"),
+        ("entrywise", 1, 1000, "threads"),
+        ("scalar", 2, 1000, "threads"),
+    ],
+)
+def test_backend_by_what_threads_can_share(
+    monkeypatch, masking, n_jobs, exchanges, expected
+):
+    times = cost.UnitTimes(0.01, 0.01, 0.01, 1.0)
+    monkeypatch.setattr(cost, "calibrate", lambda layout: times)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    network = cost.make_network("path", 3, 0)
+    estimator = PrivateDistributedNMF(masking=masking, max_iter=exchanges)
+    parameters = cost.agent_parameters(estimator.set_params(max_admm_iter=1))
+    settings = cost.make_settings(network, **parameters)
+    start = np.ones((2, 5))
+    work = cost.count_work(network, settings, start, "paillier")
+    if masking == "scalar":  # almost all of its time is spent in long operations
+        work = work._replace(encryptions=0)
+    found = cost.time_work(work, network, settings, start, n_jobs)
+    assert found.backend == expected
+    one = cost.time_work(work, network, settings, start, 1)
+    if exchanges == 1000:
+        assert found.seconds <= one.seconds

@@ -137,7 +137,10 @@ def test_traffic_by_label_follows_the_order_of_the_agents():
 def test_observer_can_stop(n_iter):
     seen = []
 
-    def observer(row):
+    def observer(row, reports):
+        assert [report.n_exchanges for report in reports] == [row.exchanges] * len(
+            reports
+        )
         seen.append(row)
         return len(seen) == n_iter
 
@@ -152,7 +155,7 @@ def test_observer_can_stop(n_iter):
 def test_observer_that_returns_false_changes_nothing():
     seen = []
     outcome = run_federation(
-        build(), SQUARED_NORM, observer=lambda row: bool(seen.append(row))
+        build(), SQUARED_NORM, observer=lambda row, _: bool(seen.append(row))
     )
     assert outcome.rows == seen
     assert len(seen) == 4

@@ -200,6 +200,6 @@ def test_last_resort_equals_scipy(K):
     unit = H / np.linalg.norm(H, axis=1, keepdims=True)
     start = np.full((12, K), np.nan)
     rows = np.arange(0, 12, 2)
-    W = _nnls._one_by_one(start, rows, sample_products(X, unit), unit)
+    W = _nnls._one_by_one(start, rows, sample_products(X, unit), unit @ unit.T)
     assert_optimal(X[rows], unit, W[rows])
     assert np.isnan(W[1::2]).all()

@@ -1,0 +1,109 @@
+"""Whole encrypted fits: exchanges per second, bytes, and the ratio to plain phe.
+
+Fits digits (K=10, five agents) and the paper's synthetic data (K=5, ten agents)
+under real keys, with both maskings, and compares each with the same fit on phe,
+number by number, extrapolated from a few values of one edge of this very run (a
+whole fit on phe would take hours). Also the cost estimate beside the measured time,
+and two jobs beside one.
+
+Run it from the project's root: ``python benchmarks/bench_fit.py [--quick]``.
+"""
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+import phe
+from sklearn.datasets import load_digits
+
+from skppdnmf import PrivateDistributedNMF, estimate_cost, make_paper_synthetic
+from skppdnmf.exchange import MASK_BITS, SlotLayout, draw_dither, draw_masks
+from skppdnmf.exchange._phe_reference import PheCipher
+
+N_PHE_VALUES = 12
+
+
+def phe_seconds_per_value(key_size):
+    """Seconds of one value over one directed edge, number by number."""
+    side = PheCipher(phe.generate_paillier_keypair(n_length=key_size)[1])
+    layout = SlotLayout(N_PHE_VALUES, 24, MASK_BITS, "entrywise", key_size)
+    rng = np.random.default_rng(0)
+    values = rng.integers(-(2**20), 2**20, size=N_PHE_VALUES)
+    masks = draw_masks(rng, layout).astype(np.int64)
+    dither = draw_dither(rng, masks, layout).astype(np.int64)
+    started = time.perf_counter()
+    request = side.request(values, layout)
+    reply = side.reply(side.public, request, values, masks, dither, layout)
+    side.open(reply, layout)
+    return (time.perf_counter() - started) / N_PHE_VALUES
+
+
+def measure(name, estimator, X, agents, phe_value):
+    """Fit once and print a row."""
+    n_features = X.shape[1]
+    if agents is not None:
+        estimator.set_params(partition=len(np.unique(agents)))
+    expected = estimate_cost(estimator, n_features)
+    started = time.perf_counter()
+    estimator.fit(X, agents=agents)
+    seconds = time.perf_counter() - started
+    n_edges = int(estimator.adjacency_.sum())
+    values = estimator.components_.size * n_edges * estimator.n_exchanges_
+    plain = values * phe_value
+    jobs = estimator.n_jobs or 1
+    print(
+        f"{name:10} {estimator.masking:10} {jobs:4} {estimator.n_exchanges_:9} "
+        f"{seconds:9.1f} {expected.seconds:9.1f} "
+        f"{estimator.n_exchanges_ / seconds:8.2f} "
+        f"{estimator.traffic_['bytes'] / 1e6:9.1f} {plain / seconds / jobs:9.0f}",
+        flush=True,
+    )
+    return seconds
+
+
+def main():
+    """Run all fits."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--quick", action="store_true", help="one iteration a fit")
+    parser.add_argument("--key-size", type=int, default=2048)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    phe_value = phe_seconds_per_value(arguments.key_size)
+    print(
+        f"phe, number by number: {1e3 * phe_value:.1f} ms per value and directed edge "
+        f"({N_PHE_VALUES} values of one edge; its fits are extrapolated from that)"
+    )
+    print(
+        f"{'data':10} {'masking':10} {'jobs':>4} {'exchanges':>9} {'seconds':>9} "
+        f"{'estimate':>9} {'exch./s':>8} {'megabytes':>9} {'phe ratio':>9}"
+    )
+    X, agents, *_ = make_paper_synthetic(random_state=0)
+    digits = load_digits().data
+    n_iter = 1 if arguments.quick else 6
+    for masking in ("entrywise", "scalar"):
+        for name, data, labels, K, partition in (
+            ("digits", digits, None, 10, 5),
+            ("synthetic", X, agents, 5, None),
+        ):
+            times = []
+            for n_jobs in (None, 2):
+                estimator = PrivateDistributedNMF(
+                    K,
+                    partition=partition,
+                    masking=masking,
+                    key_size=arguments.key_size,
+                    max_iter=n_iter,
+                    tol=0,
+                    n_jobs=n_jobs,
+                    random_state=0,
+                )
+                times.append(measure(name, estimator, data, labels, phe_value))
+            print(f"{'':10} two jobs over one: {times[0] / times[1]:.2f}")
+    print(
+        "'phe ratio' compares one job with one job; 'estimate' is made before the fit"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""Checks of an estimator's data and parameters against each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_non_negative, validate_data
+
+from ._network import GENERATORS, Network, make_network
+from ._partition import Partition, assign_agents, split_samples
+
+
+def validate_samples(estimator: Any, X: Any, reset: bool) -> Any:
+    """Return X as a float array or CSR matrix, nonnegative and in range.
+
+    Parameters
+    ----------
+    estimator : PrivateDistributedNMF
+        Whose feature names and numbers are set or compared.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Data.
+    reset : bool
+        Whether the estimator is being fitted.
+
+    Returns
+    -------
+    ndarray in C order, or CSR matrix or array
+        float32 if X is, else float64.
+
+    Raises
+    ------
+    ValueError
+        If X is not 2-D, finite, real, nonnegative and of a magnitude that can be
+        squared without overflow or underflow.
+    """
+    name = type(estimator).__name__
+    X = validate_data(
+        estimator,
+        X,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        order="C",
+        reset=reset,
+    )
+    check_non_negative(X, f"{name} (input X)")
+    values = X.data if sparse.issparse(X) else X
+    largest = float(values.max(initial=0.0))
+    # Squares of the data must stay far from the ends of the number range.
+    limit = np.sqrt(np.sqrt(np.finfo(X.dtype).max))
+    if largest and not 1 / limit <= largest <= limit:
+        raise ValueError(
+            f"the largest entry of X is {largest:g}; {name} works with "
+            f"{1 / limit:.0e} to {limit:.0e} in {X.dtype}: rescale X"
+        )
+    return X
+
+
+def check_start(
+    n_components: Any, init: Any, n_features: int, name: str
+) -> tuple[int, Any]:
+    """Return the number of components and the start, checked against each other.
+
+    Parameters
+    ----------
+    n_components : int or "auto"
+        Number of components.
+    init : str or array-like of shape (K, n_features)
+        Kind of start, or the start.
+    n_features : int
+        Number of features.
+    name : str
+        What errors call the estimator.
+
+    Returns
+    -------
+    n_components : int
+        Number of components.
+    init : str or ndarray
+        The start.
+
+    Raises
+    ------
+    ValueError
+        If a given start has another shape, a negative entry or no positive one.
+    """
+    if isinstance(init, str):
+        return int(n_features if n_components == "auto" else n_components), init
+    init = check_array(init, dtype=np.float64, input_name="init")
+    if n_components == "auto":
+        n_components = init.shape[0]
+    if init.shape != (n_components, n_features):
+        raise ValueError(
+            f"init has shape {init.shape}, expected (n_components, "
+            f"n_features)={(n_components, n_features)}"
+        )
+    check_non_negative(init, f"{name} (input init)")
+    if not init.any():
+        raise ValueError("init is all zeros; it needs a positive entry")
+    return int(n_components), init
+
+
+def check_federation(
+    n_samples: int,
+    partition: Any,
+    adjacency: Any,
+    agents: Any,
+    n_parts: int | None,
+    seed: int,
+) -> tuple[Partition, Network]:
+    """Return who holds what and the graph, checked against each other.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of samples.
+    partition, adjacency
+        As for `PrivateDistributedNMF`.
+    agents : array-like of shape (n_samples,) or None
+        Label of each sample's agent.
+    n_parts : int or None
+        Number of parts, of which `agents` holds the numbers.
+    seed : int
+        Seed of a random graph.
+
+    Returns
+    -------
+    partition : Partition
+        The samples of each agent.
+    network : Network
+        The graph.
+
+    Raises
+    ------
+    ValueError
+        If one of them is invalid or they do not fit each other.
+    """
+    generated = isinstance(adjacency, str)
+    if generated and adjacency not in GENERATORS:
+        make_network(adjacency, 1, seed)  # raises
+    network = None if generated else make_network(adjacency)
+    labels = None if network is None else network.labels
+    if agents is None:
+        split = split_samples(n_samples, partition)
+    elif n_parts is None:
+        split = assign_agents(agents, n_samples, labels)
+    else:
+        if network is not None and network.n_agents != n_parts:
+            make_network(adjacency, n_parts)  # raises
+        numbers: NDArray[np.intp] = np.asarray(agents)
+        split = Partition(numbers, list(labels or range(n_parts)))
+    if network is None:
+        network = make_network(adjacency, split.n_agents, seed)
+    elif network.n_agents != split.n_agents:
+        make_network(adjacency, split.n_agents)  # raises
+    elif agents is None:
+        split = Partition(split.sample_agents, list(labels or []))
+    return split, network
