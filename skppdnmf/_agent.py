@@ -25,7 +25,7 @@ from ._averaging import (
     AveragingPlan,
     PrivateAverage,
 )
-from ._regularisation import left_penalty, right_penalty
+from ._regularisation import Penalty, balancing_scale, left_penalty, right_penalty
 from ._stopping import StopCount
 from .exchange import (
     KEY,
@@ -101,6 +101,17 @@ max_admm_iter, tol, l1_ratio
     right_alpha: float = 0.0
     left_alpha: float = 0.0
     l1_ratio: float = 0.0
+
+    @property
+    def balanced(self) -> bool:
+        """Whether the agents agree on a scale of the factors for their penalties."""
+        scaled = self.penalty_scaling == "data"
+        return scaled and self.right_alpha > 0 and self.left_alpha > 0
+
+    @property
+    def n_averages(self) -> int:
+        """Number of private averages before the first iteration."""
+        return (self.penalty_scaling == "data") + self.balanced
 
 
 class Report(NamedTuple):
@@ -182,12 +193,10 @@ class Agent:
         self._inbox: list[tuple[int, Message]] = []
 
         n_components, n_features = start.shape
-        self._left_penalty = left_penalty(
-            settings.left_alpha, settings.l1_ratio, X.shape[0]
-        )
-        self._right_penalty = right_penalty(
-            settings.right_alpha, settings.l1_ratio, n_features
-        )
+        self._left_penalty = self._right_penalty = Penalty()
+        # The left factor is `unit` times what goes around, which keeps the size of
+        # the common start whatever size the penalties give the factors.
+        self._unit = 1.0
         zero = np.zeros_like(start)
         self.left = admm.LeftState(start, start, zero, zero, zero)
         empty = np.zeros((X.shape[0], n_components), dtype=X.dtype)
@@ -240,15 +249,7 @@ class Agent:
         list of (int, Message)
             Receivers and messages.
         """
-        self._solve_right()
-        gram = admm.gram(self.right.W)
-        size = float(np.trace(gram)) / len(gram) + self._left_penalty.l2
-        if not math.isfinite(size):
-            raise OverflowError(
-                f"{self.name}: the squared right factor is not finite; rescale X"
-            )
-        self._size = size
-        self._average = PrivateAverage(size, self.settings.averaging)
+        self._first_solve()
         payload = public_payload(self.cipher)
         if payload is None:
             self._keys_missing = 0
@@ -294,12 +295,47 @@ class Agent:
             and self._exchange.complete
             and self._heard == len(self.neighbours)
         ):
-            if self.phase == "average":
-                self._end_averaging_round(outbox)
-            else:
+            if self.phase == "left":
                 self._end_left_round(outbox)
+            else:
+                self._end_averaging_round(outbox)
             self._take(outbox)
         return outbox
+
+    def _first_solve(self) -> None:
+        """Solve the right factor for the common start and prepare the averages."""
+        settings = self.settings
+        left = left_penalty(settings.left_alpha, settings.l1_ratio, self.X.shape[0])
+        right = right_penalty(
+            settings.right_alpha, settings.l1_ratio, self.left.H.shape[1]
+        )
+        if settings.balanced:
+            # Unpenalised: at the wrong scale a penalty may leave nothing.
+            self._solve_right()
+            balance = balancing_scale(left, self.left.H, right, self.right.W)
+            self._average = PrivateAverage(balance, settings.averaging)
+        self._left_penalty, self._right_penalty = left, right
+        if not settings.balanced:
+            self._measure()
+
+    def _set_unit(self, unit: float) -> None:
+        """Take the agreed unit of the left factor."""
+        self._unit = unit
+        self._left_penalty = self._left_penalty.rescaled(unit)
+        self._right_penalty = self._right_penalty.rescaled(1.0 / unit)
+        self._measure()
+
+    def _measure(self) -> None:
+        """Solve the right factor and average its size."""
+        self._solve_right()
+        gram = admm.gram(self.right.W)
+        size = float(np.trace(gram)) / len(gram) + self._left_penalty.l2
+        if not math.isfinite(size):
+            raise OverflowError(
+                f"{self.name}: the squared right factor is not finite; rescale X"
+            )
+        self._size = size
+        self._average = PrivateAverage(size, self.settings.averaging)
 
     def _take_keys(self) -> None:
         """Collect the neighbours' public keys."""
@@ -312,7 +348,7 @@ class Agent:
                 later.append((sender, message))
         self._inbox = later
         if not self._keys_missing:
-            self.phase = "average"
+            self.phase = "balance" if self.settings.balanced else "average"
 
     def _take(self, outbox: list[tuple[int, Message]]) -> None:
         """Use the messages of the present round, keep those of later ones."""
@@ -378,6 +414,8 @@ class Agent:
         if self.settings.penalty_scaling == "absolute":
             self._begin_left(1.0, outbox)
         elif not self.neighbours:
+            if self.settings.balanced:
+                self._set_unit(self._average.mean() or 1.0)
             self._begin_left(self._size or 1.0, outbox)
         else:
             self._begin_round(
@@ -393,12 +431,20 @@ class Agent:
                 self._begin_round(self._average.values, everyone, outbox)
                 return
             if self.number == self.settings.leader:
-                self._scale = self._average.estimate() or 1.0
+                balance = self.phase == "balance"
+                average = self._average.mean if balance else self._average.estimate
+                self._scale = average() or 1.0
         else:
             self._spreading += 1
         if self._spreading < self.settings.leader_eccentricity:
             nobody = [False] * len(self.neighbours)
             self._begin_round(self._average.values, nobody, outbox)
+        elif self.phase == "balance":
+            self._set_unit(self._scale)
+            self.phase = "average"
+            self._scale = 0.0
+            self._spreading = 0
+            self._begin_round(self._average.values, everyone, outbox)
         else:
             self._begin_left(self._scale, outbox)
 
@@ -432,16 +478,17 @@ class Agent:
             self._gram = admm.gram(self.right.W)
             self._products = admm.left_products(self.right.W, self.X)
             self._last_products = self._products
-        gram, self._B = self._gram, self._products
+        self._B: NDArray[np.floating] = self._products
+        gram = self._gram
         weight = self._extrapolation_weight()
         if weight:
             gram = admm.gram(admm.extrapolate(self.right.W, self._last_W, weight))
             self._B = admm.extrapolate(self._products, self._last_products, weight)
-        gram, self._B = admm.penalise(gram, self._B, self._left_penalty)
+        A, self._B = admm.penalise(gram, self._B, self._left_penalty)
         self._last_W, self._last_products = self.right.W, self._products
         mu = self.settings.mu
         if self.settings.penalty_scaling == "data":
-            size = float(np.trace(gram)) / len(gram)
+            size = float(np.trace(A)) / len(A)
             mu *= UNIT_PENALTY * max(size, _LEAST_SCALE * self._scale)
         self.left = self.left._replace(
             P=admm.rescale_multiplier(self.left.P, self._mu, mu)
@@ -450,7 +497,7 @@ class Agent:
         )
         self._mu = mu
         self._set_consensus_penalty()
-        self._inverse = admm.invert(gram, mu + self._rho)
+        self._inverse = admm.invert(A, mu + self._rho)
         self._iteration_start = self.left.U
         self._inner = 0
         self._left_stopped = False
@@ -555,10 +602,10 @@ class Agent:
             Report(
                 self.iteration,
                 self.n_exchanges,
-                H,
+                H * self._unit,
                 self._squared_error,
-                self._gram,
-                self._products - self._gram @ H,
+                self._gram / self._unit**2,
+                (self._products - self._gram @ H) / self._unit,
                 self._fit_stopped,
             )
         )

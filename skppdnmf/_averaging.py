@@ -110,10 +110,12 @@ class PrivateAverage:
         self._previous, self.values = self.values, moved
         self.n_rounds += 1
 
+    def mean(self) -> float:
+        """Geometric mean of the numbers of the agents that take part; 0 if none."""
+        share = float(self.values[0])
+        return 2.0 ** float(self.values[1] / share) if share > 0.5**13 else 0.0
+
     def estimate(self) -> float:
         """Share of agents that take part times the geometric mean of their numbers."""
-        share = float(self.values[0])
-        if share <= 0.5**13:
-            return 0.0
         # A share above 1, which momentum may cause, still divides the logarithm.
-        return min(1.0, share) * 2.0 ** float(self.values[1] / share)
+        return min(1.0, max(0.0, float(self.values[0]))) * self.mean()

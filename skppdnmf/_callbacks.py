@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import _num_samples
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -54,7 +55,7 @@ class FitCallbacks:
         self._data = {
             "estimator": estimator,
             "X": X,
-            "y": np.zeros(X.shape[0]) if y is None else y,
+            "y": np.zeros(_num_samples(X)) if y is None else y,
         }
         self._context = estimator._init_callback_context(max_subtasks=max_iter)
         self._context.call_on_fit_task_begin(**self._data)

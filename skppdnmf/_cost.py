@@ -1,74 +1,29 @@
-"""What a fit will cost: counted from formulas, timed by a short calibration."""
+"""What a fit will cost, before it is run."""
 
 from __future__ import annotations
 
 import os
-import time
 import warnings
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from ._agent import AgentSettings
 from ._assembly import common_start, draw_seeds, make_settings
-from ._averaging import N_VALUES, VALUE_BITS
 from ._network import Network, make_network
 from ._partition import DEFAULT_N_AGENTS
+from ._timing import Expectation, time_work
+from ._work import count_work
 from .exceptions import CostWarning
-from .exchange import (
-    BARE_MESSAGE_BYTES,
-    MASK_BITS,
-    PaillierCipher,
-    SlotLayout,
-    draw_dither,
-    draw_masks,
-    message_sizes,
-    new_keypair,
-    public_bytes,
-    starting_bits,
-)
 
 LONG_FIT_SECONDS = 600.0
 # Fits below this by the rough measure are not worth a calibration.
 _SHORT_FIT_SECONDS = 60.0
-# Seconds that worker processes take to start and to import what they need.
-_PROCESSES_START = 4.0
-# Slots of this many values are enough to time; repeated until the clock is sure.
-_CALIBRATION_SECONDS = 0.25
 # Seconds per value and directed edge that no machine in use exceeds at 2048 bits.
 _SLOW_VALUE = 2e-3
-
-
-class Work(NamedTuple):
-    """Ciphertext operations of a fit.
-
-    Parameters
-    ----------
-    exchanges : int
-        Exchanges of the left factor.
-    encryptions : int
-        Ciphertexts that agents make for their requests.
-    replies : int
-        Ciphertexts that agents make for their replies; as many are decrypted.
-    powers : int
-        Ciphertexts raised to a mask.
-    ciphertexts, bytes : int
-        What crosses the links.
-    values : int
-        Values times directed edges times exchanges.
-    """
-
-    exchanges: int
-    encryptions: int
-    replies: int
-    powers: int
-    ciphertexts: int
-    bytes: int
-    values: int
 
 
 @dataclass(frozen=True)
@@ -95,22 +50,6 @@ class CostEstimate:
     exponentiations: int
     bytes: int
     seconds: float
-
-
-class Expectation(NamedTuple):
-    """Seconds of a fit, and joblib's kind of backend with which it takes them."""
-
-    seconds: float
-    backend: str
-
-
-class UnitTimes(NamedTuple):
-    """Seconds of one operation on one ciphertext, and of an agent's set-up."""
-
-    encryption: float
-    reply: float
-    decryption: float
-    setup: float
 
 
 def estimate_cost(
@@ -216,178 +155,6 @@ def _count_agents(estimator: Any) -> int | None:
     if partition is None:
         return DEFAULT_N_AGENTS
     return partition if isinstance(partition, int) else len(partition)
-
-
-def _left_layout(settings: AgentSettings, start: NDArray[np.float64]) -> SlotLayout:
-    """Slots with which the left factor's exchange starts."""
-    return SlotLayout(
-        start.size,
-        starting_bits(start, settings.n_max),
-        MASK_BITS,
-        settings.masking,
-        settings.key_size,
-    )
-
-
-def count_work(
-    network: Network,
-    settings: AgentSettings,
-    start: NDArray[np.float64],
-    encryption: str | None,
-) -> Work:
-    """Count the operations of a fit that runs all its iterations.
-
-    Parameters
-    ----------
-    network : Network
-        The graph.
-    settings : AgentSettings
-        Common to all agents.
-    start : ndarray of shape (K, F)
-        Common start of the left factor.
-    encryption : {"paillier", "simulated"} or None
-        Kind of cipher.
-
-    Returns
-    -------
-    Work
-        Simulated ciphertexts count as real ones.
-    """
-    exchanges = settings.max_iter * settings.max_admm_iter
-    n_edges = 2 * network.n_edges
-    averaged = settings.penalty_scaling == "data" and network.n_agents > 1
-    rounds = settings.averaging.n_rounds if averaged else 0
-    spreading = settings.leader_eccentricity if averaged else 0
-    batches: list[tuple[int, SlotLayout | None, int]] = [
-        (rounds, None, N_VALUES),
-        (exchanges if n_edges else 0, None, start.size),
-    ]
-    if encryption is not None and n_edges:
-        average = SlotLayout(
-            N_VALUES, VALUE_BITS, MASK_BITS, "scalar", settings.key_size
-        )
-        batches = [
-            (rounds, average, N_VALUES),
-            (exchanges, _left_layout(settings, start), start.size),
-        ]
-    encryptions = replies = powers = ciphertexts = n_bytes = 0
-    for repeats, layout, n_values in batches:
-        sizes = message_sizes(layout, n_values)
-        encryptions += repeats * network.n_agents * sizes.request_ciphertexts
-        replies += repeats * n_edges * sizes.reply_ciphertexts
-        powers += repeats * n_edges * sizes.request_ciphertexts
-        ciphertexts += (
-            repeats * n_edges * (sizes.request_ciphertexts + sizes.reply_ciphertexts)
-        )
-        n_bytes += repeats * n_edges * (sizes.request_bytes + sizes.reply_bytes)
-    n_bytes += spreading * n_edges * BARE_MESSAGE_BYTES
-    if encryption is not None:
-        key_bytes = BARE_MESSAGE_BYTES + public_bytes(settings.key_size)
-        n_bytes += n_edges * key_bytes
-    return Work(
-        exchanges if n_edges else 0,
-        encryptions,
-        replies,
-        powers,
-        ciphertexts,
-        n_bytes,
-        exchanges * n_edges * start.size,
-    )
-
-
-def time_work(
-    work: Work,
-    network: Network,
-    settings: AgentSettings,
-    start: NDArray[np.float64],
-    n_jobs: int | None,
-) -> Expectation:
-    """Return how long the ciphertexts of a fit take on this machine.
-
-    Parameters
-    ----------
-    work : Work
-        The operations.
-    network, settings, start
-        As in `count_work`.
-    n_jobs : int or None
-        As for joblib.
-
-    Returns
-    -------
-    Expectation
-        Seconds, and where the agents had best run.
-    """
-    times = calibrate(_left_layout(settings, start))
-    jobs = min(effective_n_jobs(n_jobs), network.n_agents, os.cpu_count() or 1)
-    locked = work.encryptions * times.encryption
-    free = work.replies * times.decryption
-    # A scalar mask is one long operation, which lets other threads run; entrywise
-    # ones are many short ones, which do not.
-    if settings.masking == "entrywise":
-        locked += work.replies * times.reply
-    else:
-        free += work.replies * times.reply
-    setup = network.n_agents * times.setup
-    threads = locked + free / jobs + setup
-    if jobs == 1:
-        return Expectation(threads, "threads")
-    # Every process makes the tables of all keys that it meets.
-    processes = (locked + free) / jobs + setup + _PROCESSES_START
-    if processes < threads:
-        return Expectation(processes, "processes")
-    return Expectation(threads, "threads")
-
-
-def calibrate(layout: SlotLayout) -> UnitTimes:
-    """Time the operations on a few ciphertexts under a fresh key.
-
-    Parameters
-    ----------
-    layout : SlotLayout
-        Of the left factor's exchange; only its slots and key size matter.
-
-    Returns
-    -------
-    UnitTimes
-        Seconds per ciphertext of each operation; a reply's includes its share of
-        raising the request to the masks. The set-up is an agent's key and tables.
-    """
-    started = time.perf_counter()
-    private = new_keypair(layout.key_size)[1]
-    few = SlotLayout(
-        2 * layout.slots_per_plaintext,
-        layout.value_bits,
-        layout.mask_bits,
-        layout.masking,
-        layout.key_size,
-    )
-    cipher = PaillierCipher(private)
-    rng = np.random.default_rng(0)
-    values = np.zeros(few.n_values, dtype=few.bits_value_dtype)
-    masks = draw_masks(rng, few)
-    dither = draw_dither(rng, masks, few)
-    arguments = (values, masks, dither, few)
-    request = cipher.request(values, few)
-    cipher.open(cipher.reply(cipher.public, request, *arguments), few)
-    setup = time.perf_counter() - started
-
-    def seconds(call: Any, *args: Any) -> float:
-        """Mean time of a call."""
-        count, begun = 0, time.perf_counter()
-        while (passed := time.perf_counter() - begun) < _CALIBRATION_SECONDS:
-            call(*args)
-            count += 1
-        return passed / count
-
-    reply = cipher.reply(cipher.public, request, *arguments)
-    return UnitTimes(
-        seconds(cipher.request, values, few) / few.n_request_ciphertexts,
-        seconds(cipher.reply, cipher.public, request, *arguments)
-        / few.n_reply_ciphertexts,
-        seconds(cipher.open, reply, few) / few.n_reply_ciphertexts,
-        setup,
-    )
 
 
 def expect(

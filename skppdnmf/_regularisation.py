@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_BISECTIONS = 60
 
 
 class Penalty(NamedTuple):
@@ -16,6 +22,15 @@ class Penalty(NamedTuple):
 
     l1: float = 0.0
     l2: float = 0.0
+
+    def rescaled(self, scale: float) -> Penalty:
+        """Return the penalty on F / scale that equals this one on F."""
+        return Penalty(self.l1 * scale, self.l2 * scale * scale)
+
+    def terms(self, factor: NDArray[np.floating]) -> tuple[float, float]:
+        """Return ``l1 sum(F)`` and ``l2 ||F||^2``."""
+        flat = factor.ravel().astype(np.float64, copy=False)
+        return self.l1 * float(flat.sum()), self.l2 * float(flat @ flat)
 
 
 def right_penalty(alpha: float, l1_ratio: float, n_features: int) -> Penalty:
@@ -61,3 +76,47 @@ def left_penalty(alpha: float, l1_ratio: float, n_samples: int) -> Penalty:
     """
     weight = alpha * n_samples
     return Penalty(weight * l1_ratio, weight * (1.0 - l1_ratio))
+
+
+def balancing_scale(
+    left: Penalty,
+    H: NDArray[np.floating],
+    right: Penalty,
+    W: NDArray[np.floating],
+) -> float:
+    """Return the c for which ``c H`` and ``W / c`` bear the least penalty.
+
+    Parameters
+    ----------
+    left, right : Penalty
+        On the left and on the right factor.
+    H, W : ndarray
+        The factors.
+
+    Returns
+    -------
+    float
+        0 if a factor bears no penalty, so that there is no such c.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skppdnmf._regularisation import Penalty, balancing_scale
+    >>> c = balancing_scale(Penalty(l2=1), np.ones((1, 1)), Penalty(l2=16), np.eye(1))
+    >>> round(c, 9)
+    2.0
+    """
+    linear_left, square_left = left.terms(H)
+    linear_right, square_right = right.terms(W)
+    if not linear_left + square_left or not linear_right + square_right:
+        return 0.0
+    low, high = -512.0, 512.0  # the derivative by log c grows
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        c = 2.0**middle
+        rising = math.fsum(
+            (c * linear_left, c * c * square_left, -linear_right / c,
+             -square_right / c / c)
+        )  # fmt: skip
+        low, high = (low, middle) if rising > 0 else (middle, high)
+    return 2.0**low

@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits
 
 from skppdnmf import CostWarning, PrivateDistributedNMF, estimate_cost
 from skppdnmf import _cost as cost
+from skppdnmf import _timing as timing
 
 
 @pytest.fixture(scope="module")
@@ -132,8 +133,8 @@ def test_warning_names_what_would_be_faster(monkeypatch):
 def test_backend_by_what_threads_can_share(
     monkeypatch, masking, n_jobs, exchanges, expected
 ):
-    times = cost.UnitTimes(0.01, 0.01, 0.01, 1.0)
-    monkeypatch.setattr(cost, "calibrate", lambda layout: times)
+    times = timing.UnitTimes(0.01, 0.01, 0.01, 1.0)
+    monkeypatch.setattr(timing, "calibrate", lambda layout: times)
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
     network = cost.make_network("path", 3, 0)
     estimator = PrivateDistributedNMF(masking=masking, max_iter=exchanges)

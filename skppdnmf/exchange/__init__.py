@@ -1,8 +1,9 @@
 """What crosses an edge: slots, masks, ciphers and keys."""
 
 from ._ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
-from ._difference import MASK_BITS, DifferenceExchange, fixed_point, starting_bits
+from ._difference import MASK_BITS, DifferenceExchange
 from ._fixed_base import TABLES
+from ._fixed_point import fixed_point, starting_bits
 from ._keygen import (
     SECURE_KEY_SIZE,
     generate_keypair,

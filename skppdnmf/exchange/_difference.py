@@ -9,20 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._ciphers import Cipher, SimulatedCipher
+from ._fixed_point import SPARE_BITS, fixed_point
 from ._masks import draw_dither, draw_masks
 from ._messages import REPLY, REQUEST, WIDEN, Message
 from ._slots import SlotLayout, slot_width
 from ._wire import Payload
 
 MASK_BITS = 12
-_INT64_BITS = 62
-_EXACT_BITS = 53  # of a float64
 _SHORT_ROW = 2048  # rows up to this length are summed together
-# Slots get this many bits more than the values need when they are widened, so that
-# slowly growing values do not ask for wider slots round after round.
-_SPARE_BITS = 2
-# A masked difference is read as a double.
-_MOST_BITS = 1000
 
 
 class DifferenceExchange:
@@ -186,7 +180,7 @@ class DifferenceExchange:
 
     def _with_spare(self, bits: int) -> int:
         """Width for values of so many bits, with spare ones where they fit."""
-        return max(bits, min(bits + _SPARE_BITS, self._most_bits))
+        return max(bits, min(bits + SPARE_BITS, self._most_bits))
 
     def _draw_floats(self) -> None:
         """Draw one secret factor for each neighbour or for each of its values."""
@@ -377,75 +371,3 @@ class DifferenceExchange:
 def _floats(answers: NDArray) -> NDArray[np.float64]:
     """Convert integers to the nearest floats."""
     return answers.astype(np.float64, copy=False)
-
-
-def fixed_point(
-    values: NDArray[np.floating], n_max: float, floats: bool = False
-) -> tuple[Any, int]:
-    """Return ``round(n_max * values)`` and the bits that its magnitudes need.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_values,)
-        Finite floats.
-    n_max : float
-        Fixed-point scale.
-    floats : bool, default=False
-        Leave the integers in floats, where these are exact.
-
-    Returns
-    -------
-    integers : ndarray of shape (n_values,)
-        int64, or Python integers in an object array beyond 62 bits.
-    bits : int
-        The least b with ``|u| < 2**b`` for all, at least 1.
-
-    Raises
-    ------
-    OverflowError
-        If a value is not finite after scaling, or beyond 2**1000.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skppdnmf.exchange import fixed_point
-    >>> fixed_point(np.array([0.5, -1.26]), 10)
-    (array([  5, -13]), 4)
-    """
-    largest = max(float(values.max()), -float(values.min())) * n_max
-    if not largest < 2.0**_MOST_BITS:
-        raise OverflowError(
-            f"n_max={n_max:g} times a value of the left factor is {largest:g}, beyond "
-            f"the limit 2**{_MOST_BITS}; use a smaller n_max, or rescale X"
-        )
-    bits = max(1, round(largest).bit_length())
-    scaled = np.multiply(values, n_max, dtype=np.float64)
-    np.rint(scaled, out=scaled)
-    if floats and bits <= _EXACT_BITS:
-        return scaled, bits
-    if bits <= _INT64_BITS:
-        return scaled.astype(np.int64), bits
-    return np.array([int(value) for value in scaled], dtype=object), bits
-
-
-def starting_bits(start: NDArray[np.floating], n_max: float | None) -> int:
-    """Return the width of the values with which all agents start.
-
-    Parameters
-    ----------
-    start : ndarray
-        The common start of the left factor.
-    n_max : float or None
-        Fixed-point scale; None without rounding.
-
-    Returns
-    -------
-    int
-        Bits that the start needs, and a few more.
-
-    Raises
-    ------
-    OverflowError
-        If the start is not finite after scaling.
-    """
-    return fixed_point(start.ravel(), n_max or 1.0)[1] + _SPARE_BITS

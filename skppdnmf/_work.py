@@ -1,0 +1,125 @@
+"""How many ciphertexts a fit makes, from formulas."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._agent import AgentSettings
+from ._averaging import N_VALUES, VALUE_BITS
+from ._network import Network
+from .exchange import (
+    BARE_MESSAGE_BYTES,
+    MASK_BITS,
+    SlotLayout,
+    message_sizes,
+    public_bytes,
+    starting_bits,
+)
+
+
+class Work(NamedTuple):
+    """Ciphertext operations of a fit.
+
+    Parameters
+    ----------
+    exchanges : int
+        Exchanges of the left factor.
+    encryptions : int
+        Ciphertexts that agents make for their requests.
+    replies : int
+        Ciphertexts that agents make for their replies; as many are decrypted.
+    powers : int
+        Ciphertexts raised to a mask.
+    ciphertexts, bytes : int
+        What crosses the links.
+    values : int
+        Values times directed edges times exchanges.
+    """
+
+    exchanges: int
+    encryptions: int
+    replies: int
+    powers: int
+    ciphertexts: int
+    bytes: int
+    values: int
+
+
+def left_layout(settings: AgentSettings, start: NDArray[np.float64]) -> SlotLayout:
+    """Slots with which the left factor's exchange starts."""
+    return SlotLayout(
+        start.size,
+        starting_bits(start, settings.n_max),
+        MASK_BITS,
+        settings.masking,
+        settings.key_size,
+    )
+
+
+def count_work(
+    network: Network,
+    settings: AgentSettings,
+    start: NDArray[np.float64],
+    encryption: str | None,
+) -> Work:
+    """Count the operations of a fit that runs all its iterations.
+
+    Parameters
+    ----------
+    network : Network
+        The graph.
+    settings : AgentSettings
+        Common to all agents.
+    start : ndarray of shape (K, F)
+        Common start of the left factor.
+    encryption : {"paillier", "simulated"} or None
+        Kind of cipher.
+
+    Returns
+    -------
+    Work
+        Simulated ciphertexts count as real ones.
+    """
+    exchanges = settings.max_iter * settings.max_admm_iter
+    n_edges = 2 * network.n_edges
+    averages = settings.n_averages if network.n_agents > 1 else 0
+    rounds = averages * settings.averaging.n_rounds
+    spreading = averages * settings.leader_eccentricity
+    batches: list[tuple[int, SlotLayout | None, int]] = [
+        (rounds, None, N_VALUES),
+        (exchanges if n_edges else 0, None, start.size),
+    ]
+    if encryption is not None and n_edges:
+        average = SlotLayout(
+            N_VALUES, VALUE_BITS, MASK_BITS, "scalar", settings.key_size
+        )
+        batches = [
+            (rounds, average, N_VALUES),
+            (exchanges, left_layout(settings, start), start.size),
+        ]
+    encryptions = replies = powers = ciphertexts = n_bytes = 0
+    for repeats, layout, n_values in batches:
+        sizes = message_sizes(layout, n_values)
+        encryptions += repeats * network.n_agents * sizes.request_ciphertexts
+        replies += repeats * n_edges * sizes.reply_ciphertexts
+        powers += repeats * n_edges * sizes.request_ciphertexts
+        ciphertexts += (
+            repeats * n_edges * (sizes.request_ciphertexts + sizes.reply_ciphertexts)
+        )
+        n_bytes += repeats * n_edges * (sizes.request_bytes + sizes.reply_bytes)
+    n_bytes += spreading * n_edges * BARE_MESSAGE_BYTES
+    if encryption is not None:
+        key_bytes = BARE_MESSAGE_BYTES + public_bytes(settings.key_size)
+        n_bytes += n_edges * key_bytes
+    return Work(
+        exchanges if n_edges else 0,
+        encryptions,
+        replies,
+        powers,
+        ciphertexts,
+        n_bytes,
+        exchanges * n_edges * start.size,
+    )
