@@ -5,13 +5,12 @@ from ._estimator import PrivateDistributedNMF
 from ._partition import stack_parts
 from ._version import __version__
 from .datasets import load_cbcl, make_paper_synthetic
-from .exceptions import CostWarning, InsecureKeyWarning, PrivacyWarning
+from .exceptions import CostWarning, InsecureKeyWarning
 
 __all__ = [
     "CostEstimate",
     "CostWarning",
     "InsecureKeyWarning",
-    "PrivacyWarning",
     "PrivateDistributedNMF",
     "__version__",
     "estimate_cost",

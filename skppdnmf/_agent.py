@@ -129,6 +129,8 @@ class Report(NamedTuple):
         ``W^T W`` and ``W^T (X - W H)``: the error of any other left factor follows.
     stopped : bool
         Whether the agent met the tolerance.
+    final : bool, default=False
+        Whether it is the agent's last.
     """
 
     iteration: int
@@ -138,6 +140,7 @@ class Report(NamedTuple):
     gram: NDArray[np.float64]
     gradient: NDArray[np.floating]
     stopped: bool
+    final: bool = False
 
 
 class Agent:
@@ -598,6 +601,9 @@ class Agent:
         W = self.right.W
         self._gram, self._products = admm.gram(W), admm.left_products(W, self.X)
         self._fit_stopped = self._fit_stopped or self._fit_converged()
+        self.finished = (
+            self.iteration >= settings.max_iter or self._fit_count.all_stopped
+        )
         self.reports.append(
             Report(
                 self.iteration,
@@ -607,10 +613,8 @@ class Agent:
                 self._gram / self._unit**2,
                 (self._products - self._gram @ H) / self._unit,
                 self._fit_stopped,
+                self.finished,
             )
-        )
-        self.finished = (
-            self.iteration >= settings.max_iter or self._fit_count.all_stopped
         )
 
     def _fit_converged(self) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import secrets
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import check_random_state
 
 from ._agent import Agent, AgentSettings
 from ._averaging import plan_averaging
@@ -41,9 +43,24 @@ class Seeds(NamedTuple):
     masks: list[int]
 
 
-def draw_seeds(random_state: np.random.RandomState) -> Seeds:
-    """Draw all seeds at once, so that none depends on which others are used."""
-    graph, start, *masks = random_state.randint(0, 2**31 - 1, size=6).tolist()
+def draw_seeds(random_state: Any) -> Seeds:
+    """Draw all seeds at once, so that none depends on which others are used.
+
+    Parameters
+    ----------
+    random_state : int, RandomState instance or None
+        The estimator's. With None the masks are seeded by the operating system, not
+        by numpy's global generator.
+
+    Returns
+    -------
+    Seeds
+        One set.
+    """
+    rng = check_random_state(random_state)
+    graph, start, *masks = rng.randint(0, 2**31 - 1, size=6).tolist()
+    if random_state is None:
+        masks = [secrets.randbits(32) for _ in range(8)]
     return Seeds(graph, start, masks)
 
 

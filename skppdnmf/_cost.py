@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
+from sklearn.base import clone
 
 from ._agent import AgentSettings
 from ._assembly import common_start, draw_seeds, make_settings
 from ._network import Network, make_network
-from ._partition import DEFAULT_N_AGENTS
+from ._partition import DEFAULT_N_AGENTS, split_samples
 from ._timing import Expectation, time_work
+from ._validation import check_start
 from ._work import count_work
 from .exceptions import CostWarning
 
@@ -96,20 +98,18 @@ def estimate_cost(
     >>> estimate_cost(estimator, n_features=64).exchanges
     300
     """
-    if n_features < 1:
-        raise ValueError(f"n_features={n_features} should be at least 1")
-    seeds = draw_seeds(check_random_state(estimator.random_state))
-    network = make_network(estimator.adjacency, _count_agents(estimator), seeds.graph)
-    init = estimator.init
-    if not isinstance(init, str):
-        init = np.asarray(init, dtype=float)
-        n_components = len(init)
-    if n_components is None:
-        n_components = estimator.n_components
-    if n_components == "auto":
-        n_components = n_features
+    if not isinstance(n_features, Integral) or n_features < 1:
+        raise ValueError(f"n_features={n_features!r} should be an integer, 1 or more")
+    if n_components is not None:
+        estimator = clone(estimator).set_params(n_components=n_components)
+    estimator._validate_params()
+    n_components, init = check_start(
+        estimator.n_components, estimator.init, n_features, type(estimator).__name__
+    )
+    seeds = draw_seeds(estimator.random_state)
+    network = _network_of(estimator, seeds.graph)
     start = common_start(
-        init, int(n_components), n_features, seeds.start, estimator.penalty_scaling
+        init, n_components, n_features, seeds.start, estimator.penalty_scaling
     )
     settings = make_settings(network, **agent_parameters(estimator))
     work = count_work(network, settings, start, estimator.encryption)
@@ -147,14 +147,21 @@ def agent_parameters(estimator: Any) -> dict[str, Any]:
     }
 
 
-def _count_agents(estimator: Any) -> int | None:
-    """Agents by the graph, or by the partition where the graph is generated."""
-    if not isinstance(estimator.adjacency, str):
-        return None
+def _network_of(estimator: Any, seed: int) -> Network:
+    """Return the graph; its agents are counted by itself or by the partition."""
     partition = estimator.partition
     if partition is None:
-        return DEFAULT_N_AGENTS
-    return partition if isinstance(partition, int) else len(partition)
+        n_agents = (
+            None if not isinstance(estimator.adjacency, str) else DEFAULT_N_AGENTS
+        )
+    elif isinstance(partition, Integral):
+        # Enough samples for any number of agents.
+        n_agents = split_samples(max(1, int(partition)), partition).n_agents
+    else:
+        sizes = all(isinstance(block, Integral) for block in partition)
+        total = max(1, sum(partition)) if sizes else 1000
+        n_agents = split_samples(int(total), partition).n_agents
+    return make_network(estimator.adjacency, n_agents, seed)
 
 
 def expect(

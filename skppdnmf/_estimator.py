@@ -15,7 +15,7 @@ from sklearn.base import (
     _fit_context,
 )
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
@@ -347,7 +347,7 @@ default="random"
         n_components, init = check_start(
             self.n_components, self.init, X.shape[1], type(self).__name__
         )
-        seeds = draw_seeds(check_random_state(self.random_state))
+        seeds = draw_seeds(self.random_state)
         partition, network = check_federation(
             X.shape[0], self.partition, self.adjacency, agents, n_parts, seeds.graph
         )
@@ -403,9 +403,9 @@ default="random"
         def observe(row, reports):
             rows.append(row)
             progress.show(row)
-            last = len(rows) == settings.max_iter or all(r.stopped for r in reports)
             return callbacks.end_iteration(
-                lambda: fitted_attributes(reports, rows, order, X.dtype), last
+                lambda: fitted_attributes(reports, rows, order, X.dtype),
+                all(report.final for report in reports),
             )
 
         with Progress(self.verbose, settings.max_iter) as progress:

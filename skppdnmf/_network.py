@@ -332,7 +332,8 @@ def _check_matrix(
     size = matrix.shape[0]
     if n_agents is not None and size != n_agents:
         raise ValueError(
-            f"adjacency has {size} agents, but the partition makes {n_agents}"
+            f"adjacency has {size} agents, but the partition makes {n_agents}; "
+            f"partition={size} or one label a sample (agents) would fit it"
         )
     _refuse_pairs("missing entries (nan)", np.isnan(matrix), matrix, labels)
     loops = np.flatnonzero(matrix.diagonal())

@@ -235,8 +235,8 @@ def _is_missing(label: Any) -> bool:
 
 
 def is_parts(X: Any) -> bool:
-    """Whether X is a list or tuple of 2-D arrays, sparse matrices or frames."""
-    return isinstance(X, (list, tuple)) and bool(X) and all(map(_is_part, X))
+    """Whether X is a list or tuple that holds a 2-D array, sparse matrix or frame."""
+    return isinstance(X, (list, tuple)) and any(map(_is_part, X))
 
 
 def _is_part(part: Any) -> bool:

@@ -43,11 +43,12 @@ class Progress:
     def show(self, row: HistoryRow) -> None:
         """Show one more iteration."""
         if self._bar is not None:
-            self._bar.update()
             self._bar.set_postfix_str(
                 f"exchanges {row.exchanges}, error {row.shared_error:.4f}, "
-                f"consensus {row.consensus_error:.2g}, {format_bytes(row.bytes)}"
+                f"consensus {row.consensus_error:.2g}, {format_bytes(row.bytes)}",
+                refresh=False,
             )
+            self._bar.update()
             if self._verbose > 1:
                 self._bar.write(
                     f"iteration {self._bar.n}: {row.exchanges} exchanges, error "

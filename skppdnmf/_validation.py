@@ -46,6 +46,11 @@ def validate_samples(estimator: Any, X: Any, reset: bool) -> Any:
         order="C",
         reset=reset,
     )
+    if sparse.issparse(X) and not X.has_canonical_format:
+        # Entries given in several portions count as their sum. Not in place: X may
+        # still be the user's.
+        X = X.copy()
+        X.sum_duplicates()
     check_non_negative(X, f"{name} (input X)")
     values = X.data if sparse.issparse(X) else X
     largest = float(values.max(initial=0.0))
@@ -89,7 +94,10 @@ def check_start(
     """
     if isinstance(init, str):
         return int(n_features if n_components == "auto" else n_components), init
-    init = check_array(init, dtype=np.float64, input_name="init")
+    try:
+        init = check_array(init, dtype=np.float64, input_name="init")
+    except ValueError as error:
+        raise ValueError(f"init is no valid start: {error}") from error
     if n_components == "auto":
         n_components = init.shape[0]
     if init.shape != (n_components, n_features):

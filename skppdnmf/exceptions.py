@@ -4,7 +4,6 @@ __all__ = [
     "CorruptedMessageError",
     "CostWarning",
     "InsecureKeyWarning",
-    "PrivacyWarning",
     "WrongKeyError",
 ]
 
@@ -15,10 +14,6 @@ class InsecureKeyWarning(UserWarning):
     Raised where a Paillier key below 2048 bits is generated. Short keys are for
     tests and for reproducing published results.
     """
-
-
-class PrivacyWarning(UserWarning):
-    """A setting gives away more than the user may expect."""
 
 
 class CostWarning(UserWarning):

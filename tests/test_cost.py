@@ -149,3 +149,32 @@ def test_backend_by_what_threads_can_share(
     one = cost.time_work(work, network, settings, start, 1)
     if exchanges == 1000:
         assert found.seconds <= one.seconds
+
+
+@pytest.mark.parametrize(
+    ("parameters", "n_features", "message"),
+    [
+        ({"partition": "5"}, 6, "partition"),
+        ({"max_iter": -1}, 6, "max_iter"),
+        ({"mu": -1}, 6, "mu"),
+        ({"n_components": 2.5}, 6, "n_components"),
+        ({"partition": 3, "adjacency": 1 - np.eye(2)}, 6, "2 agents"),
+        ({"init": np.ones((2, 9))}, 6, r"init has shape \(2, 9\)"),
+        ({"init": -np.ones((2, 6))}, 6, "Negative"),
+        ({}, 6.5, "n_features=6.5"),
+    ],
+)
+def test_bad_input_is_refused_as_by_fit(parameters, n_features, message):
+    estimator = PrivateDistributedNMF(encryption="simulated").set_params(**parameters)
+    with pytest.raises(ValueError, match=message):
+        estimate_cost(estimator, n_features)
+
+
+@pytest.mark.parametrize("partition", [np.int64(5), [10, 20, 30], [0.5, 0.25, 0.25]])
+def test_partitions_as_in_fit(partition):
+    estimator = PrivateDistributedNMF(2, partition=partition, encryption="simulated")
+    n_agents = 5 if isinstance(partition, np.int64) else 3
+    same = PrivateDistributedNMF(2, partition=n_agents, encryption="simulated")
+    for one in (estimator, same):
+        one.set_params(random_state=0)
+    assert estimate_cost(estimator, 6) == estimate_cost(same, 6)

@@ -455,3 +455,42 @@ def test_verbose_reports_on_stderr(X, capsys):
     model(max_iter=2).fit(X)
     silent = capsys.readouterr()
     assert silent.out + silent.err == ""
+
+
+def test_plain_lists(X):
+    expected = model(2, max_iter=2).fit(X).components_
+    assert_array_equal(model(2, max_iter=2).fit(X.tolist()).components_, expected)
+    assert_array_equal(model(2, max_iter=2).fit(list(X)).components_, expected)
+
+
+def test_sparse_entries_in_portions_count_as_their_sum(X):
+    dense = X[:30, :6] + 1
+    rows, columns = np.nonzero(dense)
+    values = dense[rows, columns] / 2
+    indptr = np.r_[0, np.cumsum(np.bincount(np.r_[rows, rows], minlength=30))]
+    order = np.argsort(np.r_[rows, rows], kind="stable")
+    portions = sparse.csr_matrix(
+        (np.r_[values, values][order], np.r_[columns, columns][order], indptr),
+        shape=dense.shape,
+    )
+    assert portions.nnz == 2 * dense.size
+    fitted = model(2).fit(portions)
+    assert portions.nnz == 2 * dense.size  # the user's matrix stays as it was
+    reference = model(2).fit(dense)
+    assert_allclose(fitted.reconstruction_err_, reference.reconstruction_err_)
+    assert_allclose(fitted.score(portions), reference.score(dense))
+
+
+@pytest.mark.parametrize("odd", [None, [[1.0]], np.ones(30)])
+def test_a_bad_part_is_named(X, odd):
+    with pytest.raises(ValueError, match=r"parts must be 2-D; these are not: 1 \("):
+        model(2).fit([X, odd])
+
+
+def test_unseeded_masks_do_not_follow_numpy_s_global_generator(X):
+    start = np.ones((2, 30))
+    results = []
+    for _ in range(2):
+        np.random.seed(7)  # noqa: NPY002 - the global generator is the point
+        results.append(model(2, init=start, random_state=None).fit(X).components_)
+    assert not np.array_equal(*results)

@@ -149,7 +149,11 @@ def test_observer_can_stop(n_iter):
     assert len(seen) == n_iter
     assert {report.iteration for report in outcome.reports} == {n_iter}
     whole = run_federation(build(max_iter=n_iter), SQUARED_NORM)
-    assert_same_reports([[r] for r in outcome.reports], [[r] for r in whole.reports])
+    assert not any(report.final for report in outcome.reports)
+    assert_same_reports(
+        [[report] for report in outcome.reports],
+        [[report._replace(final=False)] for report in whole.reports],
+    )
 
 
 def test_observer_that_returns_false_changes_nothing():

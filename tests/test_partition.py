@@ -336,7 +336,7 @@ class TestStackParts:
         ([[1, 2], [3, 4]], False),
         ([[[1, 2]], [[3, 4]]], False),
         ([np.ones(2), np.ones(2)], False),
-        ([np.ones((2, 2)), np.ones(2)], False),
+        ([np.ones((2, 2)), np.ones(2)], True),  # and `stack_parts` names the second
         ([pd.Series([1])], False),
         ([np.ones((2, 2, 2))], False),
         (np.ones((2, 2, 2)), False),
