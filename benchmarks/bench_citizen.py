@@ -29,7 +29,7 @@ def time_transform(repeats):
     private = PrivateDistributedNMF(
         10, encryption="simulated", tol=0, random_state=0
     ).fit(X)
-    pooled = NMF(10, init="random", random_state=0, tol=1e-2).fit(X)
+    pooled = NMF(10, max_iter=2000, random_state=0).fit(X)
     pooled.components_ = private.components_
     rows = {"NMF": pooled, "PrivateDistributedNMF": private}
     seconds = {name: [] for name in rows}

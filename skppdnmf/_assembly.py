@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from ._agent import Agent, AgentSettings
+from ._agent import Agent
 from ._averaging import plan_averaging
 from ._network import Network
+from ._settings import AgentSettings
 from .exchange import (
     SECURE_KEY_SIZE,
     Cipher,
@@ -157,7 +158,9 @@ def make_ciphers(
     valid_key_size(key_size, "djn")
     if key_size < SECURE_KEY_SIZE:  # once, and not in a worker where no one sees it
         warn_insecure(key_size, stacklevel=5)
-    keys = Parallel(n_jobs=n_jobs, prefer="threads")(
+    # Before version 1.4 joblib took a given None for 1, whatever the context says.
+    jobs = {} if n_jobs is None else {"n_jobs": n_jobs}
+    keys = Parallel(**jobs, prefer="threads")(
         delayed(new_keypair)(key_size) for _ in range(n_agents)
     )
     return [PaillierCipher(private) for _, private in keys]

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from ._agent import AgentSettings
 from ._assembly import common_start, draw_seeds, make_settings
 from ._network import Network, make_network
 from ._partition import DEFAULT_N_AGENTS, split_samples
+from ._settings import AgentSettings
 from ._timing import Expectation, time_work
 from ._validation import check_start
 from ._work import count_work

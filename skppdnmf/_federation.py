@@ -13,8 +13,9 @@ from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 
-from ._agent import Agent, Report
+from ._agent import Agent
 from ._history import HistoryRow, history_row
+from ._settings import Report
 from ._threads import single_threaded
 from .exchange import Message
 
@@ -155,9 +156,11 @@ def run_federation(
     backend, _ = get_active_backend(prefer=prefer)
     threads = getattr(backend, "supports_sharedmem", False)
     turn_seconds = math.inf
+    # Before version 1.4 joblib took a given None for 1, whatever the context says.
+    jobs = {} if n_jobs is None else {"n_jobs": n_jobs}
     with (
         single_threaded(),
-        Parallel(n_jobs=n_jobs, prefer=prefer, max_nbytes=None) as parallel,
+        Parallel(**jobs, prefer=prefer, max_nbytes=None) as parallel,
     ):
         while True:
             turn_started = time.perf_counter()

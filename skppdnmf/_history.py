@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._agent import Report
+from ._settings import Report
 
 
 class HistoryRow(NamedTuple):

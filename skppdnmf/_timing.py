@@ -10,8 +10,8 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from ._agent import AgentSettings
 from ._network import Network
+from ._settings import AgentSettings
 from ._work import Work, left_layout
 from .exchange import (
     PaillierCipher,

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._agent import AgentSettings
 from ._averaging import N_VALUES, VALUE_BITS
 from ._network import Network
+from ._settings import AgentSettings
 from .exchange import (
     BARE_MESSAGE_BYTES,
     MASK_BITS,

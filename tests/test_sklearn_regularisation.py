@@ -10,7 +10,7 @@ from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import InvalidParameterError
 
-from skppdnmf import PrivateDistributedNMF, make_paper_synthetic
+from skppdnmf import PrivateDistributedNMF, estimate_cost, make_paper_synthetic
 from skppdnmf._admm import penalise
 from skppdnmf._nnls import solve_nnls
 from skppdnmf._regularisation import (
@@ -210,6 +210,17 @@ def test_scaled_data_with_scaled_penalties(digits, scale):
     assert_allclose(
         other.components_, root * one.components_, rtol=1e-4, atol=1e-5 * root
     )
+
+
+@pytest.mark.parametrize("alpha_H", [0.0, "same"])
+def test_the_cost_estimate_counts_the_agreement_on_a_scale(digits, alpha_H):
+    estimator = model(alpha_W=0.1, alpha_H=alpha_H, partition=3)
+    expected = estimate_cost(estimator, n_features=64)
+    traffic = estimator.fit(digits).traffic_
+    assert expected.ciphertexts == traffic["ciphertexts"]
+    # A penalty on both factors takes one more private average.
+    plain = estimate_cost(model(partition=3), n_features=64).ciphertexts
+    assert (expected.ciphertexts > plain) == (alpha_H == "same")
 
 
 @pytest.mark.parametrize("masking", ["entrywise", "scalar"])
