@@ -269,7 +269,9 @@ class DifferenceExchange:
         if isinstance(self.cipher, SimulatedCipher):
             if not asked:
                 return []
-            masks, dithers = self._masks[rows], self._dithers[rows]
+            masks, dithers = self._masks, self._dithers
+            if rows != list(range(len(masks))):  # a selection is a copy
+                masks, dithers = masks[rows], dithers[rows]
             return self.cipher.reply_many(
                 requests, self._values, masks, dithers, layouts
             )

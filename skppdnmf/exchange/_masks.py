@@ -80,8 +80,9 @@ def draw_masks(rng: np.random.Generator, layout: SlotLayout, dtype: Any = None) 
         return wide.astype(dtype, copy=False)
     masks = np.empty(size, dtype=dtype)
     for span in _blocks(size):
-        masks[span] = _below(rng, span.stop - span.start, most - least + 1)
-    masks += dtype.type(least)
+        drawn = _below(rng, span.stop - span.start, most - least + 1)
+        drawn += np.float32(least)
+        masks[span] = drawn
     return masks
 
 
@@ -154,7 +155,10 @@ def draw_dither(
     for span in spans:
         here = factors[span] if factors.ndim else factors
         row = dither[span]
-        row[...] = _below(rng, len(row), here)
-        half = np.multiply(here, np.float32(0.5), dtype=np.float32) - np.float32(0.5)
-        row -= np.floor(half).astype(dtype)
+        drawn = _below(rng, len(row), here)
+        # Single precision holds these integers exactly.
+        half = np.multiply(here, np.float32(0.5), dtype=np.float32)
+        half -= np.float32(0.5)
+        drawn -= np.floor(half)
+        row[...] = drawn
     return dither
