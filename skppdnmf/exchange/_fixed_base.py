@@ -27,6 +27,7 @@ By default a key gets window 8: beyond it memory doubles for a tenth of the time
 
 from __future__ import annotations
 
+import multiprocessing
 import secrets
 import threading
 import time
@@ -205,4 +206,14 @@ class TableCache:
             return value
 
 
-TABLES = TableCache()
+def _default_budget() -> int:
+    """Memory for the tables of this process.
+
+    joblib takes a worker process that grows by 300 MB for a leak and restarts it,
+    whereupon it would make all tables anew.
+    """
+    main = multiprocessing.current_process().name == "MainProcess"
+    return (512 if main else 96) << 20
+
+
+TABLES = TableCache(_default_budget())
