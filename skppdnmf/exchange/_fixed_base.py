@@ -213,7 +213,7 @@ def _default_budget() -> int:
     whereupon it would make all tables anew.
     """
     main = multiprocessing.current_process().name == "MainProcess"
-    return (512 if main else 96) << 20
+    return (512 if main else 192) << 20
 
 
 TABLES = TableCache(_default_budget())
