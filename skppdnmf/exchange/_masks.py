@@ -149,6 +149,10 @@ def draw_dither(
         full = full.astype(np.int64)
         drawn = rng.integers(0, full, dtype=np.int64)
         return (drawn - (full - 1) // 2).astype(dtype)
+    if factors.ndim == 2 and size <= _BLOCK:
+        # One draw for short rows.
+        flat = np.repeat(factors.ravel(), size // len(factors))
+        return draw_dither(rng, flat, layout, dtype).reshape(shape)
     dither = np.empty(size, dtype=dtype).reshape(shape)
     # A column of masks serves rows, which are then the blocks.
     spans: Any = range(len(factors)) if factors.ndim == 2 else _blocks(size)
