@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._slots import EXACT_BITS
+
 # Slots get this many bits more than the values need when they are widened, so that
 # slowly growing values do not ask for wider slots round after round.
 SPARE_BITS = 2
 _INT64_BITS = 62
-_EXACT_BITS = 53  # of a float64
 _MOST_BITS = 1000  # a masked difference is read as a float64
 
 
@@ -57,7 +58,7 @@ def fixed_point(
     bits = max(1, round(largest).bit_length())
     scaled = np.multiply(values, n_max, dtype=np.float64)
     np.rint(scaled, out=scaled)
-    if floats and bits <= _EXACT_BITS:
+    if floats and bits <= EXACT_BITS:
         return scaled, bits
     if bits <= _INT64_BITS:
         return scaled.astype(np.int64), bits

@@ -18,6 +18,7 @@ import numpy as np
 MASKINGS = ("scalar", "entrywise")
 MAX_MASK_BITS = 62  # a mask fits into int64
 MAX_VALUE_BITS = 4096
+EXACT_BITS = 53  # integers up to 2**53 are exact in a float64
 _SIGN_BITS = 1
 _GUARD_BITS = 1  # lets the owner notice an answer that overflowed its slot
 
@@ -148,7 +149,7 @@ class SlotLayout:
     @cached_property
     def fits_floats(self) -> bool:
         """Whether every intermediate is an integer that a float64 holds exactly."""
-        return self.reply_bits <= 53
+        return self.reply_bits <= EXACT_BITS
 
     @cached_property
     def reply_bits(self) -> int:
