@@ -5,12 +5,21 @@ from ._estimator import PrivateDistributedNMF
 from ._partition import stack_parts
 from ._version import __version__
 from .datasets import load_cbcl, make_paper_synthetic
-from .exceptions import CostWarning, InsecureKeyWarning
+from .exceptions import (
+    CostWarning,
+    DropoutError,
+    DropoutWarning,
+    InsecureKeyWarning,
+    PrivacyWarning,
+)
 
 __all__ = [
     "CostEstimate",
     "CostWarning",
+    "DropoutError",
+    "DropoutWarning",
     "InsecureKeyWarning",
+    "PrivacyWarning",
     "PrivateDistributedNMF",
     "__version__",
     "estimate_cost",

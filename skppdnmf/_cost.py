@@ -16,10 +16,13 @@ from ._assembly import common_start, draw_seeds, make_settings
 from ._network import Network, make_network
 from ._partition import DEFAULT_N_AGENTS, split_samples
 from ._settings import AgentSettings
+from ._sum_assembly import count_starts
 from ._timing import Expectation, time_work
+from ._totals import FixedPoint
 from ._validation import check_start
-from ._work import count_work
+from ._work import Work, count_sum_work, count_work
 from .exceptions import CostWarning
+from .exchange import key_degree
 
 LONG_FIT_SECONDS = 600.0
 # Fits below this by the rough measure are not worth a calibration.
@@ -75,7 +78,8 @@ def estimate_cost(
     CostEstimate
         Exchanges, ciphertexts, exponentiations, bytes and seconds if all
         iterations are run. Counts are exact unless the left factor outgrows its
-        slots. `seconds` is 0 without encryption (`encryption` "simulated" or None).
+        slots. `seconds` is 0 without encryption (`encryption` "simulated" or None,
+        or `protocol` "secure-sum").
 
     Raises
     ------
@@ -111,6 +115,9 @@ def estimate_cost(
     start = common_start(
         init, n_components, n_features, seeds.start, estimator.penalty_scaling
     )
+    if estimator.protocol == "secure-sum":
+        work = _sum_work(estimator, network, n_components, n_features)
+        return CostEstimate(work.exchanges, 0, 0, work.bytes, 0.0)
     settings = make_settings(network, **agent_parameters(estimator))
     work = count_work(network, settings, start, estimator.encryption)
     seconds = 0.0
@@ -124,6 +131,23 @@ def estimate_cost(
         work.bytes,
         seconds,
     )
+
+
+def _sum_work(
+    estimator: Any, network: Network, n_components: int, n_features: int
+) -> Work:
+    """Count what the secure sum sends."""
+    degree = estimator.key_degree or key_degree(network.n_agents)
+    n_starts = 1
+    if isinstance(estimator.init, str) and estimator.init == "random":
+        n_starts = count_starts(estimator.n_init, n_components, n_features, degree)
+    words = FixedPoint(
+        n_components,
+        n_features,
+        float(estimator.n_max),
+        with_sums=estimator.alpha_W > 0 and estimator.l1_ratio > 0,
+    ).words_per_start
+    return count_sum_work(network, words, n_starts, int(estimator.max_iter))
 
 
 def agent_parameters(estimator: Any) -> dict[str, Any]:
@@ -185,7 +209,10 @@ def warn_if_long(seconds: float, settings: AgentSettings, jobs: int) -> None:
     """Warn before a fit that is expected to take more than ten minutes."""
     if seconds <= LONG_FIT_SECONDS:
         return
-    faster = ['encryption="simulated" (the same result, for studies)']
+    faster = [
+        'protocol="secure-sum" (which also protects more)',
+        'encryption="simulated" (the same result, for studies)',
+    ]
     if settings.masking == "entrywise":
         faster.append('masking="scalar" (protects less)')
     if jobs < (os.cpu_count() or 1):

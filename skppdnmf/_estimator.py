@@ -6,7 +6,6 @@ import warnings
 from numbers import Integral, Real
 
 import numpy as np
-from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.base import (
     BaseEstimator,
@@ -20,27 +19,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ._admm import squared_norm, squared_residual
-from ._assembly import (
-    Seeds,
-    canonical_order,
-    common_start,
-    draw_seeds,
-    make_agents,
-    make_ciphers,
-    make_settings,
-)
+from ._assembly import common_start, draw_seeds
 from ._callbacks import CallbackSupportMixin, FitCallbacks
-from ._cost import (
-    agent_parameters,
-    expect,
-    warn_if_long,
-)
-from ._federation import run_federation
 from ._history import fitted_attributes
-from ._network import Network
 from ._nnls import solve_nnls
 from ._partition import is_parts, stack_parts
-from ._progress import Progress
+from ._protocols import PROTOCOLS, warn_of_leaks
 from ._regularisation import right_penalty
 from ._validation import check_federation, check_start, validate_samples
 from .exchange import MIN_KEY_SIZE
@@ -55,13 +39,20 @@ class PrivateDistributedNMF(
     r"""Nonnegative matrix factorisation of data split among agents on a graph.
 
     Finds W, H >= 0 that minimise ``||X - W H||`` where the rows of X are held by
-    several agents. Agents keep their rows and their part of W; each has a copy of H
-    and makes it agree with its neighbours' by consensus ADMM, exchanging Paillier
-    ciphertexts only (arXiv 2403.18326, with the update equations corrected).
+    several agents, who keep their rows and their part of W. There are two protocols.
 
-    The encrypted exchange protects against eavesdroppers. Against a curious
-    neighbour it hides what is sent, not all that can be inferred from it: an agent
-    with few samples or a single neighbour should not rely on it.
+    Under "consensus", the default, each agent has a copy of H and makes it agree
+    with its neighbours' by consensus ADMM, exchanging Paillier ciphertexts only
+    (arXiv 2403.18326, with the update equations corrected). That protects against
+    eavesdroppers. Against a curious neighbour it hides what is sent, not all that
+    can be inferred from it: an agent with few samples or a single neighbour should
+    not rely on it.
+
+    Under "secure-sum" each agent learns the network-wide totals
+    ``A = sum_i W_i^T W_i`` and ``B = sum_i W_i^T X_i`` of every iteration and
+    nothing else of the others, and the fit follows the pooled problem. It is what
+    to choose for data that matter. It needs three agents or more, whose samples
+    outnumber the components by far.
 
     Parameters
     ----------
@@ -77,7 +68,9 @@ class PrivateDistributedNMF(
 matrix or networkx.Graph, default="random"
         The graph of the agents. "random" is connected, of average degree 3.
     mu, eta : float, default=1.0
-        ADMM penalties of the left and of the right factor.
+        ADMM penalties of the left and of the right factor. Like `g_max`,
+        `penalty_scaling`, `masking`, `encryption`, `key_size`, `update` and
+        `max_admm_iter` only "consensus" reads them.
     g_max : float, default=1.0
         Largest secret factor of an agent for an edge. The consensus penalty of an
         edge is the product of both ends' factors.
@@ -87,9 +80,10 @@ matrix or networkx.Graph, default="random"
     masking : {"entrywise", "scalar"}, default="entrywise"
         Whether each entry of an answer has its own secret factor, or all share one.
     n_max : float, default=10**6
-        Fixed-point scale: U is sent as ``round(n_max * U)``.
-    protocol : {"consensus"}, default="consensus"
-        The paper's encrypted consensus.
+        Fixed-point scale: U is sent as ``round(n_max * U)``; under "secure-sum" so
+        are A and B, in units of ``||X||^2 / (K n_features)``, modulo 2**64.
+    protocol : {"consensus", "secure-sum"}, default="consensus"
+        The paper's encrypted consensus, or totals under pairwise masks.
     encryption : {"paillier", "simulated"} or None, default="paillier"
         "simulated" computes the same integers without ciphertexts: the same result,
         bit for bit, and no protection. None does not round either.
@@ -102,6 +96,21 @@ matrix or networkx.Graph, default="random"
 default="random"
         Common start of the left factor. "random" comes from `random_state` alone;
         "ones" is the printed start, which keeps all components alike.
+    n_init : int or "auto", default="auto"
+        Random starts that "secure-sum" follows side by side until a quarter of the
+        iterations (16 at most) are done, then the better half of them until half
+        (30 at most), then the best. "auto" makes it 8 for small left factors, 1 for
+        large ones: as many as keep an agent's masks of an exchange below 512 KiB.
+        The agents learn the totals of every start.
+    key_degree : int or None, default=None
+        With how many others an agent shares a key under "secure-sum". None means
+        with all up to 50 agents; above, so many that a third of all agents may
+        collude and still cut nobody off but with a probability below 2**-40.
+    on_dropout : {"raise", "continue"}, default="raise"
+        Whether a fit under "secure-sum" in which an agent fails ends by a
+        `DropoutError`, or warns and goes on without it, with fresh masks. Totals
+        over fewer agents, compared with those before, tell the others about what
+        the lost agent's share was.
     alpha_W : float, default=0.0
         Weight of the penalty on the right factor, as in `sklearn.decomposition.NMF`.
         The agents minimise
@@ -121,12 +130,15 @@ default="random"
     l1_ratio : float, default=0.0
         0 penalises squares, 1 absolute values, numbers between them both.
     max_iter : int, default=60
-        Most iterations of block coordinate descent.
+        Most iterations of block coordinate descent; under "secure-sum" each is one
+        exchange.
     max_admm_iter : int, default=5
         Most ADMM iterations on the left factor, hence exchanges, in each.
     tol : float, default=1e-4
         An agent stops when, relative to the norm of its left factor, neither its
-        change nor its distance to the neighbours exceeds this. 0 turns that off.
+        change nor its distance to the neighbours exceeds this. Under "secure-sum"
+        all stop when twice in a row the objective falls by at most this fraction.
+        0 turns that off.
     n_jobs : int or None, default=None
         Agents that run side by side: in threads, or, in long fits with entrywise
         masks, whose ciphertext operations are too short for threads to share a
@@ -150,7 +162,7 @@ default="random"
     n_iter_ : int
         Iterations of block coordinate descent.
     n_exchanges_ : int
-        Exchanges of the left factor between neighbours.
+        Exchanges of the left factor between neighbours, or sums.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -162,9 +174,12 @@ default="random"
     adjacency_ : ndarray of shape (n_agents, n_agents)
         The graph.
     agent_components_ : ndarray of shape (n_agents, n_components_, n_features_in_)
-        Each agent's copy of the left factor.
+        Each agent's copy of the left factor; nan for those that dropped out.
+    dropped_agents_ : list
+        Labels of the agents that dropped out.
     consensus_error_ : float
         Root mean square distance of the copies from their mean, over its norm.
+        0 under "secure-sum".
     history_ : dict of ndarrays
         One entry for each iteration: ``exchanges``, ``local_error`` (with each
         agent's own copy; the paper's NMSE), ``shared_error`` (with the mean of the
@@ -191,6 +206,8 @@ default="random"
     ((1797, 8), (8, 64))
     >>> bool(model.consensus_error_ < 0.05)
     True
+    >>> model.set_params(protocol="secure-sum").fit(X).consensus_error_
+    0.0
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
@@ -206,11 +223,17 @@ default="random"
         "penalty_scaling": [StrOptions({"data", "absolute"})],
         "masking": [StrOptions({"entrywise", "scalar"})],
         "n_max": [Interval(Real, 1, None, closed="left")],
-        "protocol": [StrOptions({"consensus"})],
+        "protocol": [StrOptions({"consensus", "secure-sum"})],
         "encryption": [StrOptions({"paillier", "simulated"}), None],
         "key_size": [Interval(Integral, MIN_KEY_SIZE, None, closed="left")],
         "update": [StrOptions({"proximal", "published"})],
         "init": [StrOptions({"random", "ones"}), "array-like"],
+        "n_init": [
+            Interval(Integral, 1, None, closed="left"),
+            StrOptions({"auto"}),
+        ],
+        "key_degree": [Interval(Integral, 1, None, closed="left"), None],
+        "on_dropout": [StrOptions({"raise", "continue"})],
         "alpha_W": [Interval(Real, 0, None, closed="left")],
         "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
@@ -229,6 +252,9 @@ default="random"
         "{estimator_module}.{estimator_name}.html"
     )
 
+    # Set by an audit: looks over the agents' shoulders.
+    _recorder = None
+
     def __init__(
         self,
         n_components="auto",
@@ -246,6 +272,9 @@ default="random"
         key_size=2048,
         update="proximal",
         init="random",
+        n_init="auto",
+        key_degree=None,
+        on_dropout="raise",
         alpha_W=0.0,
         alpha_H="same",
         l1_ratio=0.0,
@@ -270,6 +299,9 @@ default="random"
         self.key_size = key_size
         self.update = update
         self.init = init
+        self.n_init = n_init
+        self.key_degree = key_degree
+        self.on_dropout = on_dropout
         self.alpha_W = alpha_W
         self.alpha_H = alpha_H
         self.l1_ratio = l1_ratio
@@ -305,7 +337,10 @@ default="random"
         ValueError
             If X, a parameter, the partition or the graph is invalid.
         OverflowError
-            If the fixed-point numbers do not fit the key's plaintext.
+            If the fixed-point numbers do not fit the key's plaintext, or a total
+            does not fit 64 bits.
+        DropoutError
+            If an agent fails and `on_dropout` is "raise", or the others cannot go on.
         """
         self._fit(X, y, agents)
         return self
@@ -355,7 +390,9 @@ default="random"
             init, n_components, X.shape[1], seeds.start, self.penalty_scaling
         )
         callbacks = FitCallbacks(self, given, y, self.max_iter)
-        outcome, order = self._run(X, partition, network, start, seeds, callbacks)
+        warn_of_leaks(self, network, partition.labels)
+        run = PROTOCOLS[self.protocol]
+        outcome, order = run(self, X, partition, network, start, seeds, callbacks)
         attributes = fitted_attributes(outcome.reports, outcome.rows, order, X.dtype)
         for name, value in attributes.items():
             setattr(self, name, value)
@@ -363,6 +400,7 @@ default="random"
         self.sample_agents_ = partition.sample_agents
         self.adjacency_ = network.adjacency.copy()
         self.traffic_ = outcome.traffic.summary(partition.labels, order)
+        self.dropped_agents_ = [partition.labels[order[i]] for i in outcome.dropped]
         if not outcome.converged and self.tol > 0 and self.n_iter_ == self.max_iter:
             warnings.warn(
                 f"{type(self).__name__} did not reach tol={self.tol:g} within "
@@ -377,46 +415,6 @@ default="random"
         self.reconstruction_err_ = float(np.sqrt(squared_residual(X, W, H)))
         callbacks.end()
         return W.astype(X.dtype, copy=False)
-
-    def _run(self, X, partition, network: Network, start, seeds: Seeds, callbacks):
-        """Run the federation; return its outcome and the order of its agents."""
-        parts = [X[rows] for rows in partition.samples]
-        order = canonical_order(parts)
-        network = network.permuted(order)
-        settings = make_settings(network, **agent_parameters(self))
-        expected = expect(network, settings, start, self.encryption, self.n_jobs)
-        warn_if_long(expected.seconds, settings, effective_n_jobs(self.n_jobs))
-        ciphers = make_ciphers(
-            self.encryption, len(parts), settings.key_size, self.n_jobs
-        )
-        agents = make_agents(
-            [parts[k] for k in order],
-            [f"agent {partition.labels[k]!r}" for k in order],
-            network,
-            start,
-            settings,
-            ciphers,
-            seeds.masks,
-        )
-        rows = []
-
-        def observe(row, reports):
-            rows.append(row)
-            progress.show(row)
-            return callbacks.end_iteration(
-                lambda: fitted_attributes(reports, rows, order, X.dtype),
-                all(report.final for report in reports),
-            )
-
-        with Progress(self.verbose, settings.max_iter) as progress:
-            outcome = run_federation(
-                agents,
-                squared_norm(X),
-                self.n_jobs,
-                expected.backend,
-                observe,
-            )
-        return outcome, order
 
     def _solve(self, X):
         """Solve the right factor of validated data, in double precision."""

@@ -40,7 +40,15 @@ class HistoryRow(NamedTuple):
 
 def mean_components(copies: Sequence[NDArray[np.floating]]) -> NDArray[np.floating]:
     """Return the mean of the agents' copies of the left factor."""
+    if _all_one(copies):
+        return copies[0]
     return np.mean(np.stack(copies), axis=0)
+
+
+def _all_one(copies: Sequence[NDArray[np.floating]]) -> bool:
+    """Whether all copies are equal, without comparing those that are one array."""
+    first = copies[0]
+    return all(copy is first or np.array_equal(copy, first) for copy in copies[1:])
 
 
 def consensus_error(copies: Sequence[NDArray[np.floating]]) -> float:
@@ -56,7 +64,7 @@ def consensus_error(copies: Sequence[NDArray[np.floating]]) -> float:
     float
         Relative to the norm of the mean; 0 where all copies are equal.
     """
-    if all(np.array_equal(copy, copies[0]) for copy in copies[1:]):
+    if _all_one(copies):
         return 0.0
     mean = mean_components(copies)
     distance = np.sqrt(np.mean([np.sum((copy - mean) ** 2) for copy in copies]))
@@ -88,9 +96,12 @@ def history_row(
     for report in reports:
         # ||X - W M||^2 from ||X - W H||^2, free of the cancellation between large
         # terms that the expansion around zero would have.
-        step = mean - report.H
         local += report.squared_error
-        shared += report.squared_error - 2.0 * float(np.vdot(report.gradient, step))
+        shared += report.squared_error
+        if report.gram is None or report.gradient is None:
+            continue
+        step = mean - report.H
+        shared -= 2.0 * float(np.vdot(report.gradient, step))
         shared += float(np.vdot(report.gram @ step, step))
     scale = squared_norm or 1.0
     return HistoryRow(
@@ -112,7 +123,7 @@ def as_arrays(rows: Sequence[HistoryRow]) -> dict[str, NDArray]:
 
 
 def fitted_attributes(
-    reports: Sequence[Report],
+    reports: Sequence[Report | None],
     rows: Sequence[HistoryRow],
     order: NDArray[np.intp],
     dtype: Any,
@@ -121,8 +132,9 @@ def fitted_attributes(
 
     Parameters
     ----------
-    reports : sequence of Report
-        The agents' last reports, in the order in which they ran.
+    reports : sequence of Report or None
+        The agents' last reports, in the order in which they ran; None of those that
+        have dropped out, whose copies are nan.
     rows : sequence of HistoryRow
         One for each BCD iteration.
     order : ndarray of int
@@ -136,9 +148,11 @@ def fitted_attributes(
         From attribute names, with their underscores, to values.
     """
     # Means over the agents in the order in which they ran: numbering has no effect.
-    ordered = [report.H for report in reports]
+    ordered = [report.H for report in reports if report is not None]
     components = mean_components(ordered).astype(dtype)
-    copies = [ordered[k] for k in np.argsort(order)]
+    missing = np.full_like(components, np.nan)
+    copies = [missing if report is None else report.H for report in reports]
+    copies = [copies[k] for k in np.argsort(order)]
     return {
         "components_": components,
         "agent_components_": np.stack(copies).astype(dtype),

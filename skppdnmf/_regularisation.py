@@ -106,8 +106,26 @@ def balancing_scale(
     >>> round(c, 9)
     2.0
     """
-    linear_left, square_left = left.terms(H)
-    linear_right, square_right = right.terms(W)
+    return balance(*left.terms(H), *right.terms(W))
+
+
+def balance(
+    linear_left: float, square_left: float, linear_right: float, square_right: float
+) -> float:
+    """Return the c that minimises ``c a + c^2 b / 2 + d / c + e / c^2 / 2``.
+
+    Parameters
+    ----------
+    linear_left, square_left : float
+        The left factor's terms a and b, not negative.
+    linear_right, square_right : float
+        The right factor's terms d and e, not negative.
+
+    Returns
+    -------
+    float
+        0 if the terms of a factor are zero, so that there is no such c.
+    """
     if not linear_left + square_left or not linear_right + square_right:
         return 0.0
     low, high = -512.0, 512.0  # the derivative by log c grows

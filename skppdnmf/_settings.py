@@ -77,9 +77,10 @@ class Report(NamedTuple):
         Its copy of the left factor.
     squared_error : float
         ``||X - W H||^2``.
-    gram, gradient : ndarray of shape (K, K) and (K, F)
+    gram, gradient : ndarray of shape (K, K) and (K, F), or None, default=None
         ``W^T W`` and ``W^T (X - W H)``: the error of any other left factor follows.
-    stopped : bool
+        None where all agents have the same left factor.
+    stopped : bool, default=False
         Whether the agent met the tolerance.
     final : bool, default=False
         Whether it is the agent's last.
@@ -89,7 +90,7 @@ class Report(NamedTuple):
     n_exchanges: int
     H: NDArray[np.floating]
     squared_error: float
-    gram: NDArray[np.float64]
-    gradient: NDArray[np.floating]
-    stopped: bool
+    gram: NDArray[np.float64] | None = None
+    gradient: NDArray[np.floating] | None = None
+    stopped: bool = False
     final: bool = False

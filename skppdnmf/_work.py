@@ -8,11 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._averaging import N_VALUES, VALUE_BITS
+from ._left_path import starts_after
 from ._network import Network
 from ._settings import AgentSettings
+from ._totals import SETUP_WORDS
+from ._tree import SpanningTrees
 from .exchange import (
     BARE_MESSAGE_BYTES,
+    KEY_ENTRY_BYTES,
     MASK_BITS,
+    SUM_HEADER_BYTES,
+    WORD_BYTES,
     SlotLayout,
     message_sizes,
     public_bytes,
@@ -123,3 +129,44 @@ def count_work(
         n_bytes,
         exchanges * n_edges * start.size,
     )
+
+
+def count_sum_work(
+    network: Network, words_per_start: int, n_starts: int, max_iter: int
+) -> Work:
+    """Count what the secure sum sends in a fit that runs all its iterations.
+
+    Parameters
+    ----------
+    network : Network
+        The graph.
+    words_per_start : int
+        Words of one start's totals.
+    n_starts : int
+        Random starts that are followed side by side at first.
+    max_iter : int
+        Iterations.
+
+    Returns
+    -------
+    Work
+        Without ciphertexts.
+    """
+    if network.n_agents == 1:
+        return Work(0, 0, 0, 0, 0, 0, 0)
+    tree = SpanningTrees(network)(frozenset())
+    below = dict.fromkeys(tree.children, 1)
+    for agent in reversed(tree.children):  # children before parents
+        if agent != tree.root:
+            below[tree.parents[agent]] += below[agent]
+    n_links = network.n_agents - 1
+    keys = sum(below[agent] for agent in below if agent != tree.root)
+    keys += n_links * network.n_agents
+    words = SETUP_WORDS
+    for iteration in range(1, max_iter + 1):
+        words += n_starts * words_per_start
+        n_starts = starts_after(iteration, n_starts, max_iter)
+    n_messages = 2 * n_links * (max_iter + 2)
+    n_bytes = n_messages * SUM_HEADER_BYTES + keys * KEY_ENTRY_BYTES
+    n_bytes += 2 * n_links * words * WORD_BYTES
+    return Work(max_iter, 0, 0, 0, 0, n_bytes, 2 * n_links * words)

@@ -3,7 +3,10 @@
 __all__ = [
     "CorruptedMessageError",
     "CostWarning",
+    "DropoutError",
+    "DropoutWarning",
     "InsecureKeyWarning",
+    "PrivacyWarning",
     "WrongKeyError",
 ]
 
@@ -30,3 +33,15 @@ class CorruptedMessageError(ValueError):
 
 class WrongKeyError(ValueError):
     """A ciphertext or message belongs to another key than the one at hand."""
+
+
+class DropoutError(RuntimeError):
+    """An agent has failed or dropped out, and the fit does not go on."""
+
+
+class DropoutWarning(UserWarning):
+    """An agent has failed or dropped out, and the fit goes on without it."""
+
+
+class PrivacyWarning(UserWarning):
+    """A setting protects less than its name may suggest; the message says what."""

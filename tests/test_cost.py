@@ -90,7 +90,7 @@ def test_long_fits_are_announced_before_they_start(X, monkeypatch):
     def stop(*args, **kwargs):
         raise RuntimeError("started")
 
-    monkeypatch.setattr("skppdnmf._estimator.make_ciphers", stop)
+    monkeypatch.setattr("skppdnmf._protocols.make_ciphers", stop)
     estimator = PrivateDistributedNMF(20, partition=20, adjacency="complete")
     with (
         pytest.warns(CostWarning, match=r"expected to take \d+ minutes.*simulated"),

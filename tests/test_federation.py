@@ -114,7 +114,7 @@ def test_traffic_is_the_sum_of_the_messages(name, encryption):
 
 
 def test_traffic_by_label_follows_the_order_of_the_agents():
-    traffic = Traffic(3)
+    traffic = Traffic()
     payload = Payload(b"12345", 2, 5)
     traffic.count(0, 1, Message(REQUEST, 0, payload=payload))
     traffic.count(0, 1, Message(REQUEST, 1))

@@ -4,6 +4,7 @@ from ._ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
 from ._difference import MASK_BITS, DifferenceExchange
 from ._fixed_base import TABLES
 from ._fixed_point import fixed_point, starting_bits
+from ._key_graph import ALL_PAIRS, key_degree, keys_connected, make_key_graph
 from ._keygen import (
     SECURE_KEY_SIZE,
     generate_keypair,
@@ -22,22 +23,58 @@ from ._messages import (
     Message,
     message_sizes,
 )
+from ._modular import (
+    N_LIMBS,
+    from_limbs,
+    from_words,
+    largest_scale,
+    to_limbs,
+    to_words,
+)
 from ._noise import NoisePool
+from ._pairwise import PUBLIC_KEY_BYTES, PairwiseMasks
 from ._primes import MIN_KEY_SIZE
 from ._public import public_bytes, public_payload, read_public
+from ._secure_sum import SecureSum, Total, Tree
 from ._slots import SlotLayout
+from ._sum_messages import (
+    KEY_ENTRY_BYTES,
+    KEYS_DOWN,
+    KEYS_UP,
+    STATE_DOWN,
+    STATE_UP,
+    SUM_DOWN,
+    SUM_HEADER_BYTES,
+    SUM_KIND_NAMES,
+    SUM_UP,
+    WORD_BYTES,
+    SumMessage,
+)
 from ._wire import Payload
 
 __all__ = [
+    "ALL_PAIRS",
     "BARE_MESSAGE_BYTES",
     "KEY",
+    "KEYS_DOWN",
+    "KEYS_UP",
+    "KEY_ENTRY_BYTES",
     "MASK_BITS",
     "MIN_KEY_SIZE",
+    "N_LIMBS",
+    "PUBLIC_KEY_BYTES",
     "REPLY",
     "REQUEST",
     "SECURE_KEY_SIZE",
+    "STATE_DOWN",
+    "STATE_UP",
+    "SUM_DOWN",
+    "SUM_HEADER_BYTES",
+    "SUM_KIND_NAMES",
+    "SUM_UP",
     "TABLES",
     "WIDEN",
+    "WORD_BYTES",
     "Cipher",
     "DifferenceExchange",
     "Message",
@@ -45,14 +82,25 @@ __all__ = [
     "PaillierCipher",
     "PaillierPrivateKey",
     "PaillierPublicKey",
+    "PairwiseMasks",
     "Payload",
     "PlainCipher",
+    "SecureSum",
     "SimulatedCipher",
     "SlotLayout",
+    "SumMessage",
+    "Total",
+    "Tree",
     "draw_dither",
     "draw_masks",
     "fixed_point",
+    "from_limbs",
+    "from_words",
     "generate_keypair",
+    "key_degree",
+    "keys_connected",
+    "largest_scale",
+    "make_key_graph",
     "message_sizes",
     "new_keypair",
     "public_bytes",
@@ -60,6 +108,8 @@ __all__ = [
     "read_public",
     "starting_bits",
     "system_generator",
+    "to_limbs",
+    "to_words",
     "valid_key_size",
     "warn_insecure",
 ]

@@ -1,0 +1,339 @@
+"""The left factor's path: what every agent computes alike from the totals."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._hals import hals
+from ._regularisation import Penalty, balance, left_penalty
+from ._totals import FixedPoint, Totals, read_setup
+
+Array = NDArray[np.float64]
+
+# Extrapolation between iterations (Ang and Gillis, Neural Computation 31, 2019): the
+# weight grows while the objective falls and is cut when it rises.
+_FIRST_WEIGHT = 0.5
+_GROWTH = 1.05
+_LIMIT_GROWTH = 1.01
+_CUT = 1.5
+# Passes over the left factor bring more than passes over the right one, which have
+# fewer iterations to go in.
+_LEFT_SWEEPS = 8
+_LEFT_TOL = 0.2
+# When the worse half of the starts, and then all but one, are given up: after so many
+# iterations, or this share of max_iter if that comes first.
+_FIRST_CUT = (16, 4)
+_LAST_CUT = (30, 2)
+_NOISE = 4.0
+
+
+@dataclass(frozen=True)
+class PathSettings:
+    """What all agents have agreed upon; everything here is public.
+
+    Parameters
+    ----------
+    n_agents, max_iter, tol, n_max
+        As for `PrivateDistributedNMF`.
+    right_penalty : Penalty
+        On each sample's right factor.
+    left_alpha, l1_ratio : float
+        Penalty on the left factor.
+    exact : bool
+        Whether the totals are not rounded, as for one agent alone.
+    """
+
+    n_agents: int
+    max_iter: int
+    tol: float
+    n_max: float
+    right_penalty: Penalty
+    left_alpha: float
+    l1_ratio: float
+    exact: bool
+
+
+class LeftPath:
+    """The iterates of the left factor, a function of the start and of the totals.
+
+    Every agent follows its own copy, bit for bit the same. Agents of one process may
+    share one: the first to bring a total computes, the others find it done.
+
+    Parameters
+    ----------
+    starts : ndarray of shape (S, K, F)
+        Common starts, nonnegative.
+    settings : PathSettings
+        Common to all agents.
+
+    Attributes
+    ----------
+    H : ndarray of shape (K, F)
+        The left factor of the lowest objective so far.
+    point : ndarray of shape (S, K, F)
+        The left factors for which agents solve their right factors next.
+    gram : ndarray of shape (S, K, K)
+        ``H H^T`` of them, with the penalty on the right factor.
+    weights : ndarray of shape (S,)
+        Extrapolation weights of the right factors.
+    kept : ndarray of int
+        Which of the starts before the last total are left.
+    divisors : ndarray of shape (S, K) or None
+        What the right factors' columns are to be divided by.
+    improved : bool
+        Whether the last total lowered the objective, so that H is new.
+    leader : int
+        The start, of those in the last total, that H comes from if so.
+    normalised : ndarray of shape (K, F)
+        H if so, over the norms by which that total was normalised.
+    iteration : int
+        Totals taken, the setup's not counted.
+    finished, converged : bool
+        Whether the fit is over, and whether `tol` was met.
+    """
+
+    def __init__(self, starts: Array, settings: PathSettings) -> None:
+        self.settings = settings
+        n_starts, n_components, n_features = starts.shape
+        self.fixed_point = FixedPoint(
+            n_components,
+            n_features,
+            1.0 if settings.exact else settings.n_max,
+            settings.right_penalty.l1 > 0,
+        )
+        self._left = Penalty()
+        self._current = self.point = starts
+        self.H = starts[0]
+        self.squared_norm = 0.0
+        self.improved = False
+        self.leader = 0
+        self.normalised = self.H
+        self.iteration = -1  # before the setup
+        self.finished = self.converged = False
+        self.kept = np.arange(n_starts)
+        self.divisors: Array | None = None
+        self.weights = np.zeros(n_starts)
+        self._limits = np.ones(n_starts)
+        self._next = np.full(n_starts, _FIRST_WEIGHT)
+        self._forced = np.ones(n_starts, dtype=bool)
+        self._last = np.full(n_starts, np.inf)
+        self._lowest = np.inf
+        self._still = 0
+        self._lock = threading.Lock()
+        self._refresh()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        del state["_lock"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+    @property
+    def n_starts(self) -> int:
+        """Starts that are left."""
+        return len(self.point)
+
+    @property
+    def n_words(self) -> int:
+        """Words of the next total."""
+        return self.n_starts * self.fixed_point.words_per_start
+
+    def set_up(self, words: NDArray[np.uint64]) -> None:
+        """Take the first total.
+
+        Parameters
+        ----------
+        words : ndarray of uint64
+            Of ``||X||^2`` and the number of samples.
+        """
+        with self._lock:
+            if self.iteration >= 0:
+                return
+            self.squared_norm, n_samples = read_setup(words)
+            self.fixed_point.set_bound(self.squared_norm, n_samples)
+            settings = self.settings
+            self._left = left_penalty(settings.left_alpha, settings.l1_ratio, n_samples)
+            self.iteration = 0
+
+    def take(
+        self, iteration: int, words: NDArray[np.uint64] | Totals, fresh: bool = False
+    ) -> None:
+        """Take the totals of an iteration and make the next step.
+
+        Parameters
+        ----------
+        iteration : int
+            Counted from 1.
+        words : ndarray of uint64, or Totals
+            The total, normalised to rows of H of root mean square 1.
+        fresh : bool, default=False
+            Whether the totals are the first over another set of agents, so that the
+            objective cannot be compared.
+        """
+        with self._lock:
+            if iteration <= self.iteration:
+                return
+            totals = words
+            if not isinstance(totals, Totals):
+                totals = self.fixed_point.decode(totals, self.n_starts)
+            factors = self._inverse_norms()
+            self._step(_scaled(totals, factors), factors, fresh)
+            self.iteration = iteration
+            self._end_iteration()
+
+    def _inverse_norms(self) -> Array:
+        """Inverse row norms of the points; 0 for a component that is not used."""
+        norms = row_norms(self.point)
+        return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+
+    def _step(self, totals: Totals, factors: Array, fresh: bool) -> None:
+        """Solve the left factor, compare the objective, choose the extrapolation."""
+        gram = totals.gram + self._left.l2 * np.eye(totals.gram.shape[-1])
+        H = hals(
+            gram,
+            totals.products - self._left.l1,
+            self.point.copy(),
+            _LEFT_SWEEPS,
+            _LEFT_TOL,
+        )
+        objective = self._objective(totals, H)
+        worse = (objective > self._last) & ~self._forced & (not fresh)
+        weights = np.where(worse | self._forced, 0.0, self._next)
+        self._limits = np.where(
+            worse, self._next, np.minimum(1.0, self._limits * _LIMIT_GROWTH)
+        )
+        self._next = np.where(
+            worse, self._next / _CUT, np.minimum(self._limits, self._next * _GROWTH)
+        )
+        step = H - self._current
+        step *= weights[:, None, None]
+        step += H
+        self.point = np.maximum(step, 0.0, out=step)
+        self._current = H
+        self.weights = weights
+        self._forced = worse
+        self.kept = np.arange(len(H))
+        self._balance(totals)
+        best = int(np.argmin(objective))
+        self._check(objective[best], self._last[best], fresh)
+        self._last = objective
+        self.improved = bool(objective[best] <= self._lowest or fresh)
+        if self.improved:
+            self._lowest = objective[best]
+            self.leader = best
+            self.normalised = H[best] * factors[best][:, None]
+            self.H = self._current[best]
+
+    def _objective(self, totals: Totals, H: Array) -> Array:
+        """Half the squared error and the penalties, for each start."""
+        right = self.settings.right_penalty
+        squared = self.squared_norm - 2.0 * np.einsum("skf,skf->s", totals.products, H)
+        squared += np.einsum("skl,skf,slf->s", totals.gram, H, H, optimize=True)
+        objective = 0.5 * squared
+        if right.l1 or right.l2:
+            objective += right.l1 * totals.sums.sum(axis=1)
+            objective += 0.5 * right.l2 * np.einsum("skk->s", totals.gram)
+        if self._left.l1 or self._left.l2:
+            objective += self._left.l1 * H.sum(axis=(1, 2))
+            objective += 0.5 * self._left.l2 * np.einsum("skf,skf->s", H, H)
+        return objective
+
+    def _balance(self, totals: Totals) -> None:
+        """Give each component the scale that bears the least penalty."""
+        self.divisors = None
+        left, right = self._left, self.settings.right_penalty
+        if not (left.l1 or left.l2) or not (right.l1 or right.l2):
+            return
+        H = self._current
+        linear = left.l1 * H.sum(axis=2)
+        square = left.l2 * np.einsum("skf,skf->sk", H, H)
+        right_linear = right.l1 * totals.sums
+        right_square = right.l2 * np.einsum("skk->sk", totals.gram)
+        scales = np.ones(H.shape[:2])
+        for place in np.ndindex(*scales.shape):
+            terms = linear, square, right_linear, right_square
+            scales[place] = balance(*(float(term[place]) for term in terms)) or 1.0
+        self._current = H * scales[:, :, None]
+        self.point = self.point * scales[:, :, None]
+        self.divisors = scales
+
+    def _check(self, objective: float, last: float, fresh: bool) -> None:
+        """Count the iterations in a row that hardly lowered the objective."""
+        settings = self.settings
+        resolution = float(np.finfo(float).eps)
+        if not settings.exact:
+            resolution += self.fixed_point.resolution(settings.n_agents)
+        noise = _NOISE * resolution * self.squared_norm
+        fall = last - objective
+        still = np.isfinite(fall) and (
+            0 <= fall <= settings.tol * objective
+            or abs(fall) <= noise
+            or objective <= noise
+        )
+        met = settings.tol > 0 and bool(still) and not fresh
+        self._still = self._still + 1 if met else 0
+
+    def _end_iteration(self) -> None:
+        """Give up starts, or end the fit."""
+        max_iter = self.settings.max_iter
+        n_starts = self.n_starts
+        settled = self._still >= 2
+        self.converged = settled and n_starts == 1
+        self.finished = self.converged or self.iteration >= max_iter
+        left = starts_after(self.iteration, n_starts, max_iter)
+        if settled or self.finished:
+            left = 1
+        if left < n_starts:
+            self._keep(np.sort(np.argsort(self._last, kind="stable")[:left]))
+            self._still = 0
+        self._refresh()
+
+    def _keep(self, chosen: NDArray[np.intp]) -> None:
+        """Go on with these starts only."""
+        self.kept = self.kept[chosen]
+        for name in ("_current", "point", "weights", "_limits", "_next"):
+            setattr(self, name, getattr(self, name)[chosen])
+        self._forced, self._last = self._forced[chosen], self._last[chosen]
+        if self.divisors is not None:
+            self.divisors = self.divisors[chosen]
+
+    def _refresh(self) -> None:
+        """Form what the right factors' problems have in common."""
+        point = self.point
+        self.gram = point @ point.transpose(0, 2, 1)
+        self.gram += self.settings.right_penalty.l2 * np.eye(point.shape[1])
+
+
+def _scaled(totals: Totals, factors: Array) -> Totals:
+    """Totals for right factors whose columns are multiplied by factors."""
+    return Totals(
+        totals.gram * factors[:, :, None] * factors[:, None, :],
+        totals.products * factors[:, :, None],
+        totals.sums * factors,
+    )
+
+
+def row_norms(H: Array) -> Array:
+    """Root mean square of each row, shape (S, K)."""
+    return np.sqrt(np.einsum("skf,skf->sk", H, H) / H.shape[-1])
+
+
+def starts_after(iteration: int, n_starts: int, max_iter: int) -> int:
+    """Return how many of the starts are followed after an iteration."""
+    if iteration >= _cut(_LAST_CUT, max_iter):
+        return 1
+    return -(-n_starts // 2) if iteration == _cut(_FIRST_CUT, max_iter) else n_starts
+
+
+def _cut(rule: tuple[int, int], max_iter: int) -> int:
+    """Return the iteration at which starts are given up."""
+    iterations, share = rule
+    return min(iterations, max(1, max_iter // share))

@@ -1,0 +1,251 @@
+"""Runs an estimator's federation under the protocol that it names."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+from ._admm import squared_norm
+from ._assembly import (
+    Seeds,
+    canonical_order,
+    make_agents,
+    make_ciphers,
+    make_settings,
+)
+from ._callbacks import FitCallbacks
+from ._cost import agent_parameters, expect, warn_if_long
+from ._federation import Observer, Outcome, run_federation
+from ._history import HistoryRow, fitted_attributes
+from ._left_path import PathSettings
+from ._network import Network, name_some
+from ._partition import Partition
+from ._progress import Progress
+from ._regularisation import right_penalty
+from ._settings import Report
+from ._sum_assembly import count_starts, make_sum_agents, random_starts
+from .exceptions import PrivacyWarning
+from .exchange import key_degree
+
+Runner = Callable[..., tuple[Outcome, NDArray[np.intp]]]
+
+
+def warn_of_leaks(estimator: Any, network: Network, labels: list[Any]) -> None:
+    """Warn where the settings protect less than a user may believe.
+
+    Parameters
+    ----------
+    estimator : PrivateDistributedNMF
+        With its parameters.
+    network : Network
+        The graph.
+    labels : list
+        Labels of the agents.
+    """
+    n_agents = network.n_agents
+    if n_agents == 1:
+        return
+    messages = []
+    if estimator.protocol == "secure-sum":
+        if n_agents == 2:
+            messages.append(
+                "with two agents the secure sum hides nothing: each subtracts its own "
+                "summand from the total and has the other's"
+            )
+    else:
+        if estimator.masking == "scalar":
+            messages.append(
+                'masking="scalar" lets a neighbour solve for the samples of an agent '
+                "that holds few, with the one unknown factor of each round; "
+                'masking="entrywise" stops that, protocol="secure-sum" protects'
+            )
+        single = [repr(labels[k]) for k in np.flatnonzero(network.degrees == 1)]
+        if single:
+            messages.append(
+                f"agents with one neighbour: {name_some(single[:5], len(single))}; "
+                "that neighbour knows all they receive and can reconstruct their "
+                'data from their answers; give them more, or use protocol="secure-sum"'
+            )
+    for message in messages:
+        warnings.warn(message, PrivacyWarning, stacklevel=5)
+
+
+def run_consensus(
+    estimator: Any,
+    X: Any,
+    partition: Partition,
+    network: Network,
+    start: NDArray[np.float64],
+    seeds: Seeds,
+    callbacks: FitCallbacks,
+) -> tuple[Outcome, NDArray[np.intp]]:
+    """Run the encrypted consensus.
+
+    Parameters
+    ----------
+    estimator : PrivateDistributedNMF
+        With its parameters.
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
+        Validated data.
+    partition, network
+        Who holds what, and the graph.
+    start : ndarray of shape (K, F)
+        Common start of the left factor.
+    seeds : Seeds
+        Of the masks.
+    callbacks : FitCallbacks
+        To be called after each iteration.
+
+    Returns
+    -------
+    outcome : Outcome
+        What the federation leaves.
+    order : ndarray of int
+        The agent of each report.
+    """
+    parts = [X[rows] for rows in partition.samples]
+    order = canonical_order(parts)
+    network = network.permuted(order)
+    settings = make_settings(network, **agent_parameters(estimator))
+    expected = expect(network, settings, start, estimator.encryption, estimator.n_jobs)
+    warn_if_long(expected.seconds, settings, effective_n_jobs(estimator.n_jobs))
+    ciphers = make_ciphers(
+        estimator.encryption, len(parts), settings.key_size, estimator.n_jobs
+    )
+    agents: Any = make_agents(
+        [parts[k] for k in order],
+        [f"agent {partition.labels[k]!r}" for k in order],
+        network,
+        start,
+        settings,
+        ciphers,
+        seeds.masks,
+    )
+    if estimator._recorder is not None:
+        agents = estimator._recorder.attach(agents, network, partition.labels, order)
+    with Progress(estimator.verbose, settings.max_iter) as progress:
+        outcome = run_federation(
+            agents,
+            squared_norm(X),
+            estimator.n_jobs,
+            expected.backend,
+            _observer(progress, callbacks, order, X.dtype),
+        )
+    return outcome, order
+
+
+def run_secure_sum(
+    estimator: Any,
+    X: Any,
+    partition: Partition,
+    network: Network,
+    start: NDArray[np.float64],
+    seeds: Seeds,
+    callbacks: FitCallbacks,
+) -> tuple[Outcome, NDArray[np.intp]]:
+    """Run the secure sum.
+
+    Parameters
+    ----------
+    estimator, X, partition, network, start, seeds, callbacks
+        As for `run_consensus`.
+
+    Returns
+    -------
+    outcome, order
+        As for `run_consensus`.
+    """
+    parts = [X[rows] for rows in partition.samples]
+    order = canonical_order(parts)
+    network = network.permuted(order)
+    degree = estimator.key_degree
+    if degree is None:
+        degree = key_degree(network.n_agents)
+    n_starts = 1
+    if isinstance(estimator.init, str) and estimator.init == "random":
+        K, F = start.shape
+        n_starts = count_starts(estimator.n_init, K, F, degree)
+    elif not isinstance(estimator.n_init, str) and estimator.n_init > 1:
+        warnings.warn(
+            f"n_init={estimator.n_init} although init gives the one start; it is "
+            "followed alone",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    agents: Any = make_sum_agents(
+        [parts[k] for k in order],
+        [f"agent {partition.labels[k]!r}" for k in order],
+        network,
+        random_starts(start, n_starts, seeds.start),
+        path_settings(estimator, network.n_agents, X.shape[1]),
+        int(degree),
+    )
+    if estimator._recorder is not None:
+        agents = estimator._recorder.attach(agents, network, partition.labels, order)
+    with Progress(estimator.verbose, estimator.max_iter) as progress:
+        outcome = run_federation(
+            agents,
+            squared_norm(X),
+            estimator.n_jobs,
+            "threads",
+            _observer(progress, callbacks, order, X.dtype),
+            estimator.on_dropout,
+        )
+    return outcome, order
+
+
+def path_settings(estimator: Any, n_agents: int, n_features: int) -> PathSettings:
+    """Return the estimator's parameters that the secure sum reads.
+
+    Parameters
+    ----------
+    estimator : PrivateDistributedNMF
+        With its parameters.
+    n_agents, n_features : int
+        Sizes.
+
+    Returns
+    -------
+    PathSettings
+    """
+    same = isinstance(estimator.alpha_H, str)
+    return PathSettings(
+        n_agents=n_agents,
+        max_iter=int(estimator.max_iter),
+        tol=float(estimator.tol),
+        n_max=float(estimator.n_max),
+        right_penalty=right_penalty(
+            float(estimator.alpha_W), float(estimator.l1_ratio), n_features
+        ),
+        left_alpha=float(estimator.alpha_W if same else estimator.alpha_H),
+        l1_ratio=float(estimator.l1_ratio),
+        exact=n_agents == 1,
+    )
+
+
+def _observer(
+    progress: Progress, callbacks: FitCallbacks, order: NDArray[np.intp], dtype: Any
+) -> Observer:
+    """Make what is called with the history after each iteration."""
+    rows: list[HistoryRow] = []
+
+    def observe(row: HistoryRow, reports: list[Report | None]) -> bool:
+        rows.append(row)
+        progress.show(row)
+        return callbacks.end_iteration(
+            lambda: fitted_attributes(reports, rows, order, dtype),
+            all(report.final for report in reports if report is not None),
+        )
+
+    return observe
+
+
+PROTOCOLS: dict[str, Runner] = {
+    "consensus": run_consensus,
+    "secure-sum": run_secure_sum,
+}

@@ -1,0 +1,94 @@
+"""The spanning tree over which sums travel."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._network import Network
+from .exceptions import DropoutError
+from .exchange import Tree
+
+
+class SpanningTrees:
+    """The breadth-first trees that all agents derive from the public graph.
+
+    The root is the agent of least eccentricity, of the lowest number among several.
+
+    Parameters
+    ----------
+    network : Network
+        The graph.
+
+    Examples
+    --------
+    >>> from skppdnmf._network import make_network
+    >>> from skppdnmf._tree import SpanningTrees
+    >>> trees = SpanningTrees(make_network("path", 5))
+    >>> trees(frozenset()).root
+    2
+    >>> trees(frozenset({4})).children
+    {1: [0, 2], 0: [], 2: [3], 3: []}
+    """
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._trees: dict[frozenset[int], Tree] = {}
+
+    def __call__(self, dropped: frozenset[int]) -> Tree:
+        """Return the tree of those that have not dropped out.
+
+        Parameters
+        ----------
+        dropped : frozenset of int
+            Agents that have.
+
+        Returns
+        -------
+        Tree
+
+        Raises
+        ------
+        DropoutError
+            If the others cannot all reach each other.
+        """
+        tree = self._trees.get(dropped)
+        if tree is None:
+            tree = self._trees[dropped] = self._grow(dropped)
+        return tree
+
+    def _grow(self, dropped: frozenset[int]) -> Tree:
+        """Grow the tree breadth first."""
+        network = self._network
+        left = np.setdiff1d(np.arange(network.n_agents), list(dropped))
+        rest = network
+        if dropped:
+            rest = Network(network.adjacency[np.ix_(left, left)])
+        eccentricities = rest.eccentricities
+        if not len(left) or eccentricities.max() > len(left):
+            raise DropoutError(
+                f"without {len(dropped)} agents that have dropped out the graph of "
+                f"the other {len(left)} is not connected"
+            )
+        root = int(np.argmin(eccentricities))
+        parents: dict[int, int] = {}
+        children: dict[int, list[int]] = {root: []}
+        waiting = [root]
+        for agent in waiting:
+            for other in map(int, rest.neighbours[agent]):
+                if other not in children:
+                    children[other] = []
+                    children[agent].append(other)
+                    parents[other] = agent
+                    waiting.append(other)
+        name = _named(left)
+        return Tree(
+            name[root],
+            {name[child]: name[parent] for child, parent in parents.items()},
+            {name[one]: [name[c] for c in below] for one, below in children.items()},
+        )
+
+
+def _named(left: NDArray[np.intp]) -> list[int]:
+    """Numbers in the whole graph of those that are left."""
+    return [int(number) for number in left]

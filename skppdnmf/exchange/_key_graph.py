@@ -1,0 +1,142 @@
+"""Which agents share a key: everybody with everybody, or a random sparse graph."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Up to so many agents all pairs share a key.
+ALL_PAIRS = 50
+# What the default degree of a larger key graph withstands: this share of all agents
+# may collude, and the chance that they cut honest agents off is below 2**-40.
+COLLUDING_SHARE = 1 / 3
+FAILURE_BITS = 40
+
+
+def key_degree(
+    n_agents: int,
+    colluding: float = COLLUDING_SHARE,
+    failure_bits: int = FAILURE_BITS,
+) -> int:
+    r"""Return with how many others each agent should share a key.
+
+    The graph is that of Bell et al. (CCS 2020): agents on a circle in random order,
+    each sharing keys with the k/2 next on either side. The agents that do not
+    collude learn nothing but their total as long as the graph among them is
+    connected, which it is unless k/2 colluding agents stand side by side. There are
+    n places where such a run can begin, so that
+
+    .. math:: P(\text{failure}) \le n \, c^{k/2}
+
+    for a share c of colluding agents.
+
+    Parameters
+    ----------
+    n_agents : int
+        Number of agents, n.
+    colluding : float, default=1/3
+        Largest share c of agents that pool what they know; below 1.
+    failure_bits : int, default=40
+        The bound on the failure probability is ``2**-failure_bits``.
+
+    Returns
+    -------
+    int
+        ``n_agents - 1`` (all pairs) up to 50 agents, else the smallest sufficient
+        even k.
+
+    Examples
+    --------
+    >>> from skppdnmf.exchange import key_degree
+    >>> key_degree(10), key_degree(50), key_degree(1000), key_degree(100_000)
+    (9, 49, 64, 72)
+    """
+    if n_agents <= ALL_PAIRS:
+        return n_agents - 1
+    bits = failure_bits + math.log2(n_agents)
+    half = math.ceil(bits / -math.log2(colluding))
+    return min(n_agents - 1, 2 * half)
+
+
+def make_key_graph(
+    n_agents: int, degree: int, rng: np.random.Generator
+) -> list[NDArray[np.intp]]:
+    """Draw a key graph.
+
+    Parameters
+    ----------
+    n_agents : int
+        Number of agents.
+    degree : int
+        Others with whom each agent shares a key: at least 1, 2 from three agents
+        on, so that the graph is connected. Rounded up to an even number, or to all.
+    rng : numpy.random.Generator
+        Source of the order on the circle.
+
+    Returns
+    -------
+    list of ndarray of int
+        For each agent the numbers of the others, ascending.
+
+    Raises
+    ------
+    ValueError
+        If the degree is below the least or above ``n_agents - 1``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skppdnmf.exchange import make_key_graph
+    >>> make_key_graph(4, 3, np.random.default_rng(0))[0]
+    array([1, 2, 3])
+    """
+    least = min(2, n_agents - 1)
+    if not least <= degree <= n_agents - 1:
+        raise ValueError(
+            f"key_degree={degree} is not between {least} and n_agents - 1="
+            f"{n_agents - 1}"
+        )
+    if degree + degree % 2 >= n_agents - 1:
+        everyone = np.arange(n_agents)
+        return [np.delete(everyone, i) for i in range(n_agents)]
+    order = rng.permutation(n_agents)
+    steps = np.arange(1, (degree + 1) // 2 + 1)
+    steps = np.concatenate([-steps, steps])
+    place = np.argsort(order)
+    return [
+        np.sort(order[(place[i] + steps) % n_agents]).astype(np.intp)
+        for i in range(n_agents)
+    ]
+
+
+def keys_connected(peers: dict[int, set[int]]) -> bool:
+    """Return whether the key graph is connected.
+
+    Parameters
+    ----------
+    peers : dict from int to set of int
+        For each agent those with whom it shares a key.
+
+    Returns
+    -------
+    bool
+        True for no agent or one.
+
+    Examples
+    --------
+    >>> from skppdnmf.exchange import keys_connected
+    >>> keys_connected({0: {1}, 1: {0}, 2: set()})
+    False
+    """
+    if not peers:
+        return True
+    reached = set()
+    waiting = [next(iter(peers))]
+    while waiting:
+        agent = waiting.pop()
+        if agent not in reached:
+            reached.add(agent)
+            waiting += [other for other in peers[agent] if other in peers]
+    return len(reached) == len(peers)

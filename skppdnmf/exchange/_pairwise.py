@@ -1,0 +1,144 @@
+"""Pairwise masks: what two agents add and subtract, so that the total is exact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.x25519 import (
+    X25519PrivateKey,
+    X25519PublicKey,
+)
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from numpy.typing import NDArray
+
+from ..exceptions import CorruptedMessageError
+
+Words = NDArray[np.uint64]
+
+PUBLIC_KEY_BYTES = 32
+_SEED_BYTES = 32
+_PURPOSE = b"skppdnmf pairwise mask"
+# Words expanded and added at a time, which stay in the processor's cache.
+_CHUNK_WORDS = 1 << 14
+_ZEROS = bytes(8 * _CHUNK_WORDS)
+
+
+class PairwiseMasks:
+    """One agent's secret keys with others, and the masks that come of them.
+
+    Each pair of agents agrees on a seed by X25519 and HKDF-SHA256. For every round
+    both expand it by AES-256 in counter mode into 64-bit words; the agent of the
+    lower number adds them, the other subtracts them, modulo 2**64.
+
+    Parameters
+    ----------
+    number : int
+        The agent's number.
+
+    Attributes
+    ----------
+    public_key : bytes
+        32 bytes, to be sent to the others. Fresh for each object.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skppdnmf.exchange import PairwiseMasks
+    >>> one, other = PairwiseMasks(0), PairwiseMasks(1)
+    >>> one.agree({1: other.public_key})
+    >>> other.agree({0: one.public_key})
+    >>> masked = one.mask(np.array([1, 2], dtype=np.uint64), 7, [1])
+    >>> masked + other.mask(np.array([10, 20], dtype=np.uint64), 7, [0])
+    array([11, 22], dtype=uint64)
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        private = X25519PrivateKey.generate()
+        # As bytes, so that the agent can move to another process.
+        self._private: bytes | None = private.private_bytes_raw()
+        self.public_key = private.public_key().public_bytes_raw()
+        self._seeds: dict[int, bytes] = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(number={self.number}, pairs={len(self._seeds)})"
+
+    def agree(self, public_keys: Mapping[int, bytes]) -> None:
+        """Agree on a seed with each of these agents and forget the private key.
+
+        Parameters
+        ----------
+        public_keys : mapping from int to bytes
+            The others' numbers and public keys.
+
+        Raises
+        ------
+        CorruptedMessageError
+            If a public key is not one.
+        """
+        if self._private is None:
+            raise RuntimeError(f"agent {self.number} has agreed on its seeds before")
+        private = X25519PrivateKey.from_private_bytes(self._private)
+        self._private = None
+        for other, public_key in public_keys.items():
+            try:
+                secret = private.exchange(X25519PublicKey.from_public_bytes(public_key))
+            except ValueError as error:
+                raise CorruptedMessageError(
+                    f"the public key of agent {other} is none: {error}"
+                ) from error
+            first, second = sorted(
+                [(self.number, self.public_key), (other, public_key)]
+            )
+            self._seeds[other] = HKDF(
+                algorithm=hashes.SHA256(),
+                length=_SEED_BYTES,
+                salt=None,
+                info=_PURPOSE + first[1] + second[1],
+            ).derive(secret)
+
+    def mask(self, words: Words, round_number: int, others: Iterable[int]) -> Words:
+        """Return the words with the masks of this round added, modulo 2**64.
+
+        Parameters
+        ----------
+        words : ndarray of uint64
+            The agent's summand.
+        round_number : int
+            Below 2**64. No two rounds under the same keys may have the same number:
+            the number selects the part of the stream, so that no word of it is used
+            twice.
+        others : iterable of int
+            The agents that take part and share a key with this one.
+
+        Returns
+        -------
+        ndarray of uint64
+            Uniform to all who do not know the masks.
+        """
+        masked = words.copy()
+        mode = modes.CTR(round_number.to_bytes(8, "big") + bytes(8))
+        ciphers = [
+            (
+                other > self.number,
+                Cipher(algorithms.AES(self._seeds[other]), mode).encryptor(),
+            )
+            for other in others
+        ]
+        buffer = bytearray(8 * min(len(words), _CHUNK_WORDS))
+        for start in range(0, len(words), _CHUNK_WORDS):
+            part = masked[start : start + _CHUNK_WORDS]
+            n_bytes = part.nbytes
+            target = memoryview(buffer)[:n_bytes]
+            stream = np.frombuffer(target, dtype="<u8")
+            zeros = memoryview(_ZEROS)[:n_bytes]
+            for adds, cipher in ciphers:
+                cipher.update_into(zeros, target)
+                if adds:
+                    part += stream
+                else:
+                    part -= stream
+        return masked
