@@ -155,7 +155,7 @@ def fitted_attributes(
     copies = [copies[k] for k in np.argsort(order)]
     return {
         "components_": components,
-        "agent_components_": np.stack(copies).astype(dtype),
+        "agent_components_": np.stack(copies).astype(dtype, copy=False),
         "consensus_error_": consensus_error(ordered),
         "n_components_": components.shape[0],
         "n_features_in_": components.shape[1],
