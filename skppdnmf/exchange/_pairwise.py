@@ -19,10 +19,10 @@ from ..exceptions import CorruptedMessageError
 Words = NDArray[np.uint64]
 
 PUBLIC_KEY_BYTES = 32
-_SEED_BYTES = 32
+_SEED_BYTES = 16  # the security level of X25519
 _PURPOSE = b"skppdnmf pairwise mask"
 # Words expanded and added at a time, which stay in the processor's cache.
-_CHUNK_WORDS = 1 << 14
+_CHUNK_WORDS = 1 << 15
 _ZEROS = bytes(8 * _CHUNK_WORDS)
 
 
@@ -30,7 +30,7 @@ class PairwiseMasks:
     """One agent's secret keys with others, and the masks that come of them.
 
     Each pair of agents agrees on a seed by X25519 and HKDF-SHA256. For every round
-    both expand it by AES-256 in counter mode into 64-bit words; the agent of the
+    both expand it by AES-128 in counter mode into 64-bit words; the agent of the
     lower number adds them, the other subtracts them, modulo 2**64.
 
     Parameters
