@@ -1,0 +1,348 @@
+"""`ComponentsDisplay`: the rows of the left factor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._agents import agent_index
+from ._component_panels import (
+    GREATEST_WIDTH,
+    LEAST_WIDTHS,
+    MOST_COLUMNS,
+    SMALL,
+    choose_columns,
+    divide,
+    draw_bars,
+    draw_heat_map,
+    draw_image,
+    draw_stems,
+    figure_size,
+    label_features,
+    share_axes,
+    width_of,
+)
+from ._support import (
+    check_choice,
+    new_axes,
+    require_attributes,
+    require_matplotlib,
+)
+
+KINDS = ("image", "heatmap", "stem", "bar")
+# Most features that are named below a panel of stems.
+FEW_FEATURES = 15
+
+
+class ComponentsDisplay:
+    """Components as images, as a heat map, as stems or as bars.
+
+    The scale of a component says nothing by itself, for the right factor can make
+    up for any other; so by default each is divided by its greatest weight.
+
+    Made best with :meth:`~skppdnmf.plot.ComponentsDisplay.from_estimator`. All
+    parameters are stored as attributes.
+
+    Parameters
+    ----------
+    components : array-like of shape (n_components, n_features)
+        The components.
+    image_shape : (int, int) or None, default=None
+        Height and width of the images that the features are pixels of, row by row.
+    feature_names : sequence of str or None, default=None
+        Names of the features.
+
+    Attributes
+    ----------
+    figure_ : matplotlib.figure.Figure
+        The figure.
+    ax_ : matplotlib.axes.Axes or None
+        The axes of a heat map; else those in whose place the panels are, or None
+        if panels were given.
+    axes_ : ndarray of shape (n_rows, n_columns), dtype object
+        The axes of the panels; None where there is none. The shape is (1, 1) for a
+        heat map, and that of `ax` if panels were given.
+    artists_ : list
+        An `matplotlib.image.AxesImage` for each component ("image") or for all
+        ("heatmap"), or for each component a `matplotlib.collections.LineCollection`
+        ("stem") or a `matplotlib.container.BarContainer` ("bar").
+    colorbar_ : matplotlib.colorbar.Colorbar or None
+        The colour bar.
+
+    See Also
+    --------
+    skppdnmf.plot.LearningCurveDisplay : How the error falls.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skppdnmf.plot import ComponentsDisplay
+    >>> components = np.random.default_rng(0).exponential(size=(6, 20))
+    >>> display = ComponentsDisplay(components, image_shape=(5, 4)).plot()
+    >>> display.axes_.shape
+    (2, 3)
+    """
+
+    def __init__(
+        self,
+        components: ArrayLike,
+        *,
+        image_shape: tuple[int, int] | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        self.components = components
+        self.image_shape = image_shape
+        self.feature_names = feature_names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        agent: Any = None,
+        image_shape: tuple[int, int] | None = None,
+        feature_names: Sequence[str] | None = None,
+        ax: Any = None,
+        kind: str | None = None,
+        scale: str = "component",
+        n_cols: int | None = None,
+        n_top: int = 10,
+        titles: bool = True,
+        colorbar: bool = True,
+        style_kw: Mapping[str, Any] | None = None,
+    ) -> ComponentsDisplay:
+        """Draw the components of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted one with ``components_``: `PrivateDistributedNMF`,
+            `sklearn.decomposition.NMF` and others.
+        agent : hashable or None, default=None
+            Label of the agent whose copy is drawn; None draws ``components_``.
+        image_shape : (int, int) or None, default=None
+            As in the constructor.
+        feature_names : sequence of str or None, default=None
+            Names of the features; None takes ``feature_names_in_``, if there is one.
+        ax, kind, scale, n_cols, n_top, titles, colorbar, style_kw
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        ComponentsDisplay
+            The display.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        NotFittedError
+            If the estimator is not fitted.
+        TypeError
+            If it has no components, or none of an agent.
+        ValueError
+            If a parameter is invalid.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from sklearn.decomposition import NMF
+        >>> from skppdnmf.plot import ComponentsDisplay
+        >>> model = NMF(4, init="nndsvd", tol=0.01).fit(load_digits().data)
+        >>> display = ComponentsDisplay.from_estimator(model, image_shape=(8, 8))
+        >>> len(display.artists_)
+        4
+        """
+        require_matplotlib(f"{cls.__name__}.from_estimator")
+        require_attributes(estimator, cls.__name__, "components_")
+        components = estimator.components_
+        if agent is not None:
+            require_attributes(
+                estimator,
+                f"{cls.__name__} with agent={agent!r}",
+                "agent_components_",
+                "agent_labels_",
+            )
+            components = estimator.agent_components_[agent_index(estimator, agent)]
+        if feature_names is None:
+            feature_names = getattr(estimator, "feature_names_in_", None)
+        display = cls(components, image_shape=image_shape, feature_names=feature_names)
+        return display.plot(
+            ax,
+            kind=kind,
+            scale=scale,
+            n_cols=n_cols,
+            n_top=n_top,
+            titles=titles,
+            colorbar=colorbar,
+            style_kw=style_kw,
+        )
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        kind: str | None = None,
+        scale: str = "component",
+        n_cols: int | None = None,
+        n_top: int = 10,
+        titles: bool = True,
+        colorbar: bool = True,
+        style_kw: Mapping[str, Any] | None = None,
+    ) -> ComponentsDisplay:
+        """Draw the components.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, array-like of Axes, or None, default=None
+            Where to draw. One Axes holds a heat map, and is divided into panels for
+            the other kinds; an array has a panel for each component. None makes a
+            new figure.
+        kind : {"image", "heatmap", "stem", "bar"} or None, default=None
+            What to draw: an image of each component, which needs an image shape;
+            one heat map; a line for each feature; or bars for the features of
+            greatest weight, with their names. None draws images where there is an
+            image shape, else a heat map.
+        scale : {"component", "shared"}, default="component"
+            Whether the weights are divided by the greatest of their component, or
+            are shown as they are, on a scale for all components.
+        n_cols : int or None, default=None
+            Columns of panels; None chooses.
+        n_top : int, default=10
+            Number of bars of each component.
+        titles : bool, default=True
+            Whether panels are numbered.
+        colorbar : bool, default=True
+            Whether to add a colour bar to a heat map, and to images on a shared
+            scale.
+        style_kw : mapping or None, default=None
+            Keywords of `matplotlib.axes.Axes.imshow`, ``vlines`` or ``barh``, as the
+            kind may be.
+
+        Returns
+        -------
+        ComponentsDisplay
+            The display itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If a parameter is invalid or shapes do not fit each other.
+        """
+        require_matplotlib(f"{type(self).__name__}.plot")
+        components, names = self._check_data()
+        if kind is None:
+            kind = "heatmap" if self.image_shape is None else "image"
+        check_choice("kind", kind, KINDS)
+        check_choice("scale", scale, ("component", "shared"))
+        if kind == "image" and self.image_shape is None:
+            raise ValueError("kind='image' needs image_shape, such as (8, 8)")
+        for name, number in (("n_cols", n_cols), ("n_top", n_top)):
+            if number is not None and (not isinstance(number, Integral) or number < 1):
+                raise ValueError(f"{name}={number!r} must be an integer of at least 1")
+        if scale == "component":
+            greatest = np.abs(components).max(axis=1, keepdims=True)
+            components = components / np.where(greatest > 0, greatest, 1.0)
+        low = min(0.0, float(components.min()))
+        limits = low, float(components.max()) or 1.0
+        short_name = "Weight" if scale == "shared" else "Relative weight"
+        style = {} if style_kw is None else style_kw
+        self.colorbar_ = None
+        self.artists_: list[Any] = []
+        self._make_axes(ax, kind, len(components), n_cols, n_top)
+        panels = [panel for panel in self.axes_.ravel() if panel is not None]
+        if kind == "heatmap":
+            image = draw_heat_map(panels[0], components, limits, names, style)
+            self.artists_.append(image)
+        elif kind == "image":
+            for panel, weights in zip(panels, components, strict=True):
+                pixels = weights.reshape(self.image_shape)
+                self.artists_.append(draw_image(panel, pixels, limits, style))
+        elif kind == "stem":
+            for panel, weights in zip(panels, components, strict=True):
+                self.artists_.append(draw_stems(panel, weights, style))
+                label_features(panel, len(weights), names, FEW_FEATURES)
+            share_axes(self.axes_, limits, ("Feature", short_name))
+        else:
+            known = names or [str(k) for k in range(components.shape[1])]
+            for panel, weights in zip(panels, components, strict=True):
+                bars = draw_bars(panel, weights, known, int(n_top), style)
+                self.artists_.append(bars)
+            share_axes(self.axes_, limits, (short_name, None))
+        if colorbar and (kind == "heatmap" or (kind == "image" and scale == "shared")):
+            self.colorbar_ = self.figure_.colorbar(
+                self.artists_[0], ax=panels, label=short_name
+            )
+        if titles and kind != "heatmap":
+            for k, panel in enumerate(panels):
+                text = str(k) if kind == "image" else f"Component {k}"
+                panel.set_title(text, fontsize=SMALL + 1, pad=3)
+        return self
+
+    def _check_data(self) -> tuple[NDArray[np.float64], list[str] | None]:
+        """Components and names, checked against each other."""
+        components = np.asarray(self.components, dtype=np.float64)
+        if components.ndim != 2 or not components.size:
+            raise ValueError(
+                "components must be a matrix of at least one row and column; it has "
+                f"shape {components.shape}"
+            )
+        if not np.isfinite(components).all():
+            raise ValueError("components has entries that are infinite or nan")
+        n_features = components.shape[1]
+        if self.image_shape is not None:
+            shape = tuple(self.image_shape)
+            if len(shape) != 2 or min(shape) < 1 or shape[0] * shape[1] != n_features:
+                raise ValueError(
+                    f"image_shape={self.image_shape!r} does not hold "
+                    f"n_features={n_features} pixels"
+                )
+        if self.feature_names is None:
+            return components, None
+        names = [str(name) for name in self.feature_names]
+        if len(names) != n_features:
+            raise ValueError(
+                f"feature_names has {len(names)} entries for n_features={n_features}"
+            )
+        return components, names
+
+    def _make_axes(
+        self, ax: Any, kind: str, n_components: int, n_cols: int | None, n_top: int
+    ) -> None:
+        """Set the axes and the figure."""
+        n_panels = 1 if kind == "heatmap" else n_components
+        if isinstance(ax, (np.ndarray, list, tuple)):
+            axes = np.asarray(ax, dtype=object)
+            given = [panel for panel in axes.ravel() if panel is not None]
+            if len(given) != n_panels:
+                raise ValueError(
+                    f"ax has {len(given)} Axes, but kind={kind!r} of {n_components} "
+                    f"components needs {n_panels}"
+                )
+            self.ax_ = None
+            self.axes_ = np.atleast_2d(axes)
+            self.figure_ = given[0].figure
+            return
+        columns = 1
+        if kind != "heatmap":
+            width = GREATEST_WIDTH if ax is None else width_of(ax)
+            most = int(np.clip(width / LEAST_WIDTHS[kind], 1, MOST_COLUMNS))
+            columns = choose_columns(n_panels, most) if n_cols is None else int(n_cols)
+            columns = min(columns, n_panels)
+        if ax is None:
+            shape = self.image_shape or (1, 1)
+            ax = new_axes(
+                *figure_size(kind, n_components, columns, n_top, shape[0] / shape[1])
+            )
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        if kind == "heatmap":
+            self.axes_ = np.array([[ax]], dtype=object)
+        else:
+            self.axes_ = divide(ax, n_panels, columns)
