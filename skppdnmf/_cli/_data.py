@@ -1,0 +1,239 @@
+"""The data of a command: samples, the names of features, the agents' labels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .._network import as_python, name_some
+from ._errors import CommandError, describe
+from ._files import TABLE_KINDS, check_readable, kind_of, read_matrix, read_vector
+from ._tables import find_column, numeric_frame, read_table
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a file and the options about it amount to.
+
+    Parameters
+    ----------
+    X : ndarray, CSR array or pandas.DataFrame of shape (n_samples, n_features)
+        Finite, nonnegative numbers.
+    agents : list or None
+        Label of each sample's agent.
+    is_table : bool
+        Whether the file was a table.
+    """
+
+    X: Any
+    agents: list[Any] | None
+    is_table: bool
+
+
+def read_data(
+    path: Path,
+    agents: str | None = None,
+    drop: Sequence[str] = (),
+    header: bool | None = None,
+) -> Data:
+    """Read samples and the agents' labels.
+
+    Parameters
+    ----------
+    path : Path
+        A file of any known format.
+    agents : str or None
+        A column of the file, by name or number, or another file with one label for
+        each sample.
+    drop : sequence of str
+        Columns to leave out.
+    header : bool or None
+        As for `read_table`.
+
+    Returns
+    -------
+    Data
+        Checked.
+
+    Raises
+    ------
+    CommandError
+        If something is wrong with one of the files, or they do not fit together.
+    """
+    check_readable(path)
+    is_table = kind_of(path) in TABLE_KINDS
+    if header is not None and (not is_table or kind_of(path) == "parquet"):
+        raise CommandError(
+            f"{path}: --header and --no-header are for .csv and .tsv files"
+        )
+    X = read_table(path, header) if is_table else read_matrix(path)
+    names = list(X.columns) if is_table else list(range(X.shape[1]))
+    unwanted = [_column_to_drop(path, names, name) for name in drop]
+    labels, column = _read_agents(path, X, names, agents)
+    if column is not None:
+        unwanted.append(column)
+    kept = [k for k in range(len(names)) if k not in set(unwanted)]
+    if not kept:
+        raise CommandError(f"{path}: no column is left as a feature")
+    if not is_table and X.shape[0] == 0:
+        raise CommandError(f"{path}: holds no rows of data")
+    if len(kept) < len(names):
+        X = X.iloc[:, kept] if is_table else X[:, kept]
+        names = [names[k] for k in kept]
+    if is_table:
+        X = numeric_frame(path, X)
+        _check_entries(path, X.to_numpy(), names)
+        # Numbers are no names that an estimator would keep.
+        X = X if all(isinstance(name, str) for name in names) else X.to_numpy()
+    else:
+        _check_entries(path, X, names)
+    if labels is not None and len(labels) != X.shape[0]:
+        raise CommandError(
+            f"{agents}: has {len(labels)} labels, but {path} has {X.shape[0]} samples"
+        )
+    return Data(X, labels, is_table)
+
+
+def _column_to_drop(path: Path, names: list[Any], wanted: str) -> int:
+    """Position of a column to leave out."""
+    column = find_column(names, wanted)
+    if column is None:
+        raise CommandError(f"--drop {wanted}: {_no_column(path, names)}")
+    return column
+
+
+def _no_column(path: Path, names: list[Any]) -> str:
+    """Say that there is no such column, and which there are."""
+    if isinstance(names[0], int):
+        return f"{path} has no such column; they are numbered 0 to {len(names) - 1}"
+    named = name_some([repr(name) for name in names])
+    return f"{path} has no such column; it has {named}"
+
+
+def _read_agents(
+    path: Path, X: Any, names: list[Any], agents: str | None
+) -> tuple[list[Any] | None, int | None]:
+    """Labels of the samples' agents, and the column that they come from."""
+    if agents is None:
+        return None, None
+    column = find_column(names, agents)
+    if column is not None:
+        return _column_labels(path, X, column, agents), column
+    file = Path(agents)
+    if not file.exists():
+        raise CommandError(
+            f"--agents {agents}: {_no_column(path, names)}; nor is there such a file"
+        )
+    return read_labels(file), None
+
+
+def _column_labels(path: Path, X: Any, column: int, agents: str) -> list[Any]:
+    """Labels in a column of the data."""
+    if sparse.issparse(X):
+        raise CommandError(
+            f"--agents {agents}: {path} is sparse, and labels do not come from a "
+            "sparse column; give a file with one label for each sample"
+        )
+    if isinstance(X, np.ndarray):
+        values = X[:, column]
+    else:
+        series = X.iloc[:, column]
+        missing = np.flatnonzero(series.isna().to_numpy())
+        if missing.size:
+            rows = name_some([str(row) for row in missing[:5]], missing.size)
+            raise CommandError(
+                f"--agents {agents}: the label is missing in row {rows} of {path}"
+            )
+        values = series.to_numpy()
+    if values.dtype.kind == "f" and np.all(values == np.floor(values)):
+        values = values.astype(np.int64)
+    return [as_python(value) for value in values]
+
+
+def read_labels(path: Path) -> list[Any]:
+    """Read one label for each sample from a file.
+
+    Parameters
+    ----------
+    path : Path
+        An .npy file with a 1-D array, or a text with one label in each line.
+
+    Returns
+    -------
+    list of int or of str
+        Integers if all labels are.
+
+    Raises
+    ------
+    CommandError
+        If the file cannot be read or a line is empty.
+    """
+    if path.name.lower().endswith(".npy"):
+        return [as_python(label) for label in read_vector(path)]
+    check_readable(path)
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path}: cannot be read: {describe(error)}") from error
+    labels = [line.strip() for line in lines]
+    empty = [str(k) for k, label in enumerate(labels, start=1) if not label]
+    if empty:
+        raise CommandError(f"{path}: no label in line {name_some(empty)}")
+    return as_integers(labels)
+
+
+def as_integers(labels: Sequence[str]) -> list[Any]:
+    """Turn labels into integers if all of them are written as such.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        Labels.
+
+    Returns
+    -------
+    list of int or of str
+        Strings as they are if one of them is no integer, or would not be written
+        the same again, as "007".
+
+    Examples
+    --------
+    >>> from skppdnmf._cli._data import as_integers
+    >>> as_integers(["2", "10"]), as_integers(["2", "x"])
+    ([2, 10], ['2', 'x'])
+    """
+    if all(re.fullmatch(r"0|-?[1-9]\d*", label) for label in labels):
+        return [int(label) for label in labels]
+    return list(labels)
+
+
+def _check_entries(path: Path, X: Any, names: Sequence[Any]) -> None:
+    """Refuse entries that are missing, infinite or negative, and say where."""
+    values = X.data if sparse.issparse(X) else X
+    for fault, wrong in (
+        ("entries that are missing or infinite", ~np.isfinite(values)),
+        ("negative entries", values < 0),
+    ):
+        if not wrong.any():
+            continue
+        at = np.flatnonzero(wrong)
+        if sparse.issparse(X):
+            entries = X.tocoo()
+            rows, columns = entries.row[at], entries.col[at]
+        else:
+            rows, columns = np.unravel_index(at, X.shape)
+        found = [
+            f"{value:g} (row {row}, column {names[column]!r})"
+            for value, row, column in zip(
+                values[wrong][:5], rows[:5], columns[:5], strict=True
+            )
+        ]
+        raise CommandError(
+            f"{path}: has {fault}, rows counted from 0: {name_some(found, at.size)}"
+        )

@@ -1,0 +1,113 @@
+"""Errors and warnings of the command line: one line each, and an exit code."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from types import TracebackType
+from typing import Any
+
+import click
+
+FAILED = 1
+BAD_INPUT = 2
+NOT_CONVERGED = 3
+INTERRUPTED = 130
+
+
+class CommandError(click.ClickException):
+    """An error with an exit code.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong; line breaks become spaces.
+    exit_code : int, default=2
+        The process's.
+    """
+
+    def __init__(self, message: str, exit_code: int = BAD_INPUT) -> None:
+        super().__init__(one_line(message))
+        self.exit_code = exit_code  # type: ignore[misc]
+
+
+def one_line(text: object) -> str:
+    r"""Return a text without line breaks.
+
+    Parameters
+    ----------
+    text : object
+        Anything that has a text.
+
+    Returns
+    -------
+    str
+        With every run of white space made one space.
+
+    Examples
+    --------
+    >>> from skppdnmf._cli._errors import one_line
+    >>> one_line(ValueError("two\n   lines"))
+    'two lines'
+    """
+    return " ".join(str(text).split())
+
+
+def describe(error: BaseException) -> str:
+    """Return an error's message, or its name where it has none."""
+    return one_line(error) or type(error).__name__
+
+
+class WarningLines:
+    """Shows warnings as single lines on stderr, each once; a context manager.
+
+    Only those for users are shown (`UserWarning` and its children). Floating point
+    warnings are not: what they would announce is found in the result.
+
+    Attributes
+    ----------
+    categories : set of type
+        Of the warnings shown so far.
+    """
+
+    def __init__(self) -> None:
+        self.categories: set[type[Warning]] = set()
+        self._shown: set[str] = set()
+        self._catcher = warnings.catch_warnings()
+
+    def __enter__(self) -> WarningLines:
+        self._catcher.__enter__()
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = self._show
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._catcher.__exit__(kind, error, trace)
+
+    def saw(self, category: type[Warning]) -> bool:
+        """Whether a warning of this category or a child of it was shown."""
+        return any(issubclass(seen, category) for seen in self.categories)
+
+    def _show(
+        self, message: Any, category: type[Warning], *args: Any, **kwargs: Any
+    ) -> None:
+        """Take the place of `warnings.showwarning`."""
+        self.categories.add(category)
+        line = f"Warning: {one_line(message)}"
+        if line not in self._shown:
+            self._shown.add(line)
+            _write_line(line)
+
+
+def _write_line(line: str) -> None:
+    """Write to stderr, above a progress bar if there is one."""
+    from tqdm import tqdm
+
+    tqdm.write(line, file=sys.stderr)
+    sys.stderr.flush()

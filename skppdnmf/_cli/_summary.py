@@ -1,0 +1,119 @@
+"""What a fit came to, for files and for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._progress import format_bytes
+from .._version import __version__
+
+# More entries than this of a graph or a start are no reading matter.
+_LONGEST_VALUE = 80
+
+
+def summarise(estimator: Any, seconds: float) -> dict[str, Any]:
+    """Return what a fit was and what it came to, as JSON has it.
+
+    Parameters
+    ----------
+    estimator : PrivateDistributedNMF
+        Fitted.
+    seconds : float
+        Duration of the fit.
+
+    Returns
+    -------
+    dict
+        ``version``, ``parameters`` and ``results``.
+    """
+    history = estimator.history_
+    traffic = estimator.traffic_
+    return {
+        "version": __version__,
+        "parameters": {k: plain(v) for k, v in estimator.get_params().items()},
+        "results": {
+            "agents": len(estimator.agent_labels_),
+            "samples": int(estimator.sample_agents_.size),
+            "features": int(estimator.n_features_in_),
+            "components": int(estimator.n_components_),
+            "iterations": int(estimator.n_iter_),
+            "exchanges": int(estimator.n_exchanges_),
+            "reconstruction error": float(estimator.reconstruction_err_),
+            "relative error": float(history["shared_error"][-1]),
+            "consensus error": float(estimator.consensus_error_),
+            "messages": int(traffic["messages"]),
+            "ciphertexts": int(traffic["ciphertexts"]),
+            "bytes": int(traffic["bytes"]),
+            "seconds": seconds,
+            # Under protocol="secure-sum" a fit may have gone on without some.
+            "dropped agents": [plain(each) for each in estimator.dropped_agents_],
+        },
+    }
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: numbers and strings stay, others become text.
+
+    Parameters
+    ----------
+    value : object
+        A parameter's value or a label.
+
+    Returns
+    -------
+    None, bool, int, float, str or list
+        Lists for arrays and frames.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if hasattr(value, "to_numpy"):
+        value = value.to_numpy()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    return str(value)
+
+
+def summary_rows(results: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the results of a fit as people read them.
+
+    Parameters
+    ----------
+    results : dict
+        From `summarise`.
+
+    Returns
+    -------
+    list of tuple of str
+        Names and values.
+    """
+    rows = []
+    for name, value in results.items():
+        if isinstance(value, list):
+            if value:
+                rows.append((name, ", ".join(map(str, value))))
+        elif name == "bytes":
+            rows.append(("sent", format_bytes(value)))
+        elif name == "seconds":
+            rows.append((name, f"{value:.1f}"))
+        elif isinstance(value, float):
+            rows.append((name, f"{value:.4g}"))
+        else:
+            rows.append((name, f"{value:,}"))
+    return rows
+
+
+def parameter_rows(parameters: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return parameters as they are written in code, long arrays by their length."""
+    rows = []
+    for name, value in parameters.items():
+        text = repr(value)
+        if len(text) > _LONGEST_VALUE and isinstance(value, list):
+            text = f"{len(value)} rows or numbers, given in a file or an option"
+        rows.append((name, text))
+    return rows

@@ -1,0 +1,250 @@
+"""The other commands, the group, and what a process returns."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from _cli_runner import refused, succeeded
+
+import skppdnmf.audit
+from skppdnmf import PrivateDistributedNMF, __main__, __version__
+from skppdnmf._cli import _bench, _demo, cli
+from skppdnmf._cli._errors import CommandError, WarningLines, describe, one_line
+from skppdnmf._cli._options import format_table
+
+AUDITED = (
+    *("--n-components", "2", "--partition", "6,6,1", "--adjacency", "path"),
+    *("--encryption", "simulated", "--max-iter", "2", "--tol", "0"),
+    *("--random-state", "0"),
+)
+
+
+@pytest.fixture
+def data(tmp_path):
+    np.save(tmp_path / "X.npy", np.random.default_rng(0).exponential(size=(13, 4)))
+    return tmp_path / "X.npy"
+
+
+def test_help_and_version():
+    assert succeeded("--version").stdout == f"skppdnmf {__version__}\n"
+    shown = succeeded().stdout
+    assert shown == succeeded("--help").stdout == succeeded("-h").stdout
+    for name, command in cli.commands.items():
+        assert f"  {name} " in shown
+        assert command.get_short_help_str(60)
+        assert succeeded(name, "--help").stdout.startswith(f"Usage: cli {name}")
+
+
+def test_wrong_usage_is_one_line():
+    assert "No such command 'fot'" in refused("fot")
+    assert "No such option" in refused("--bogus")
+    assert "No such option" in refused("bench", "--bogus")
+    assert "nexpected extra argument" in refused("demo", "more")
+
+
+def test_outside_of_standalone_mode_errors_are_raised(tmp_path):
+    with pytest.raises(CommandError, match="no such file"):
+        cli.main(["fit", str(tmp_path / "no.npy")], standalone_mode=False)
+    assert cli.main(["--help"], standalone_mode=False) == 0
+
+
+def test_main_exits(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["skppdnmf", "--version"])
+    with pytest.raises(SystemExit) as caught:
+        __main__.main()
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"skppdnmf {__version__}\n"
+
+
+def test_an_audit(data, tmp_path):
+    limits = ("--max-seconds", "0", "--max-rounds", "10")
+    file = tmp_path / "r.html"
+    report = ("--report", file, "--image-shape", "2x2")
+    # With scalar masks, so that there is something to draw.
+    result = succeeded("audit", data, *AUDITED, "--masking", "scalar", *limits, *report)
+    assert "greatest common divisor" in result.stdout
+    assert "The first 10 exchanges" in result.stdout
+    assert "no time left of max_seconds=0" in result.stdout
+    assert all(line.startswith("Warning: ") for line in result.stderr.splitlines())
+    page = file.read_text()
+    assert "greatest common divisor" in page
+    assert "<td>max_iter</td><td>2</td>" in page
+    assert not re.search(r"https?://", page)
+    assert page.count('src="data:image/png;base64,') == 1
+    assert "exists; --force" in refused("audit", data, "--report", file)
+
+
+def test_what_an_audit_is_given(data, monkeypatch):
+    calls = []
+
+    class Report:
+        def __str__(self):
+            return "found nothing"
+
+    def audit_report(estimator, X, agents=None, **limits):
+        calls.append((estimator, X, agents, limits))
+        return Report()
+
+    monkeypatch.setattr(skppdnmf.audit, "audit_report", audit_report)
+    X = np.load(data)
+    assert succeeded("audit", data, "--mu", "2").stdout == "found nothing\n"
+    limits = ("--max-seconds", "2.5", "--max-samples", "3")
+    succeeded("audit", data, "--agents", "-1", "--drop", "0", *limits)
+    (first, X_1, agents_1, limits_1), (second, X_2, agents_2, limits_2) = calls
+    assert first.get_params() == PrivateDistributedNMF(mu=2).get_params()
+    assert second.get_params() == PrivateDistributedNMF().get_params()
+    np.testing.assert_array_equal(X_1, X)
+    np.testing.assert_array_equal(X_2, X[:, 1:-1])
+    assert agents_1 is None
+    assert agents_2 == X[:, -1].tolist()
+    assert limits_1 == {}
+    assert limits_2 == {"max_seconds": 2.5, "max_samples": 3}
+
+
+def test_an_audit_that_is_refused(data, tmp_path):
+    assert "partition=14 exceeds" in refused("audit", data, "--partition", "14")
+    assert "no such file" in refused("audit", tmp_path / "no.npy")
+    assert "has 9 pixels" in refused(
+        "audit", data, "--report", tmp_path / "r.html", "--image-shape", "3x3"
+    )
+    assert "'--max-samples'" in refused("audit", data, "--max-samples", "0")
+    assert "--agents and --partition" in refused(
+        "audit", data, "--agents", "0", "--partition", "2"
+    )
+
+
+def test_bench(monkeypatch):
+    asked = []
+
+    def cost(masking, key_size):
+        asked.append((masking, key_size))
+        return 0.125, 20.0
+
+    monkeypatch.setattr(_bench, "cost", cost)
+    shown = succeeded("bench", "--quick").stdout
+    assert asked == [("scalar", 2048), ("entrywise", 2048)]
+    assert f"skppdnmf {__version__}" in shown
+    table = [line.split() for line in shown.splitlines()]
+    assert ["scalar", "2048", "0.125", "20.0"] in table
+    consensus, summed, pooled = (
+        float(next(line.split()[-1] for line in shown.splitlines() if name in line))
+        for name in ("consensus, simulated", "secure sum", "pooled NMF")
+    )
+    assert pooled < consensus < 1.1 * pooled
+    assert 0.99 * pooled < summed < consensus
+    asked.clear()
+    monkeypatch.setattr(_bench, "compare", lambda max_iter: [("", f"{max_iter}")])
+    assert "60" in succeeded("bench").stdout
+    assert asked == [(m, k) for k in (2048, 3072) for m in ("scalar", "entrywise")]
+
+
+def test_what_a_value_costs():
+    # A value's share of what is sent follows from the layout: a ciphertext is twice
+    # as long as its key, and an entrywise request has one for each value.
+    scalar_ms, scalar_bytes = _bench.cost("scalar", 512)
+    entrywise_ms, entrywise_bytes = _bench.cost("entrywise", 512)
+    assert 0 < scalar_ms < entrywise_ms < 10
+    assert 128 < entrywise_bytes < 2 * 128
+    assert scalar_bytes < entrywise_bytes / 2
+
+
+def test_demo():
+    with_short_keys = ("--key-size", "256", "--max-iter", "1")
+    result = succeeded("demo", *with_short_keys)
+    assert result.stderr.splitlines() == [
+        "Warning: key_size=256 protects nothing; use 2048 or more"
+    ]
+    rows = {line[:18].strip(): line[18:].split() for line in result.stdout.splitlines()}
+    errors = [float(cell) for cell in rows["relative error"]]
+    few, many, summed, pooled = errors
+    assert pooled < many < 1.03 * pooled
+    assert summed == pytest.approx(pooled, rel=0.005)
+    assert many < few < 1.3 * pooled
+    assert rows["key bits"][0] == "256"
+    assert rows["iterations"][0] == "1"
+    assert int(rows["ciphertexts"][0].replace(",", "")) > 1000
+
+
+def test_demo_of_bad_parameters():
+    assert "--key-size 5: should be an int in the range" in refused(
+        "demo", "--key-size", "5"
+    )
+    assert "--max-iter 0: should be an int in the range" in refused(
+        "demo", "--max-iter", "0"
+    )
+
+
+def test_defaults_of_the_demo_protect():
+    defaults = {param.name: param.default for param in _demo.demo.params}
+    assert defaults["key_size"] >= 2048
+
+
+def test_format_table():
+    assert format_table([("", "a", "long"), ("row", "1.25", "2")]) == (
+        "        a  long\nrow  1.25     2"
+    )
+
+
+def test_one_line():
+    assert one_line("a\n  b\tc ") == "a b c"
+    assert describe(ValueError()) == "ValueError"
+
+
+def test_warnings_for_users_only(capsys):
+    import warnings
+
+    with WarningLines() as lines:
+        warnings.warn("for\nusers", UserWarning, stacklevel=1)
+        warnings.warn("for\nusers", UserWarning, stacklevel=1)
+        warnings.warn("for developers", DeprecationWarning, stacklevel=1)
+        np.float64(1) / np.float64(0)
+    shown = capsys.readouterr()
+    assert shown.err == "Warning: for users\n"
+    assert shown.out == ""
+    assert lines.saw(UserWarning)
+    assert lines.saw(Warning)
+    assert not lines.saw(DeprecationWarning)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such signal")
+def test_an_interrupted_process(tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "X.npy", rng.exponential(size=(200, 60)))
+    command = [sys.executable, "-m", "skppdnmf", "fit", str(tmp_path / "X.npy")]
+    options = ["--n-components", "20", "--verbose", "1", "--max-iter", "1000000"]
+    process = subprocess.Popen(
+        [*command, *options, "--encryption", "simulated", "--tol", "0"],
+        stdout=subprocess.DEVNULL,
+        # A shell's background jobs, and what they start, ignore the signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    # The bar of the first iterations says that it runs; it ends if the process does.
+    for line in process.stderr:
+        if "exchanges" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert rest.splitlines()[-1].strip() == "Error: interrupted"
+    assert "Traceback" not in rest
+
+
+def test_a_reader_that_goes_away():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "skppdnmf", "fit", "--help"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert b"Traceback" not in process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=60) in (0, 1)

@@ -1,0 +1,239 @@
+"""What `skppdnmf fit` writes loads back and equals the estimator's own fit."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from _cli_runner import refused, succeeded
+from scipy import sparse
+
+from skppdnmf import PrivateDistributedNMF
+from skppdnmf._cli import _outputs
+
+SHARED = ("--encryption", "simulated", "--random-state", "3")
+QUICK = (*SHARED, "--n-components", "2", "--max-iter", "4", "--tol", "0")
+
+
+def samples(n_samples=18, n_features=5, seed=0):
+    return np.random.default_rng(seed).exponential(size=(n_samples, n_features))
+
+
+def table():
+    frame = pd.DataFrame(samples(), columns=list("abcde"))
+    frame.insert(2, "site", ["x", "y", "z"] * 6)
+    return frame
+
+
+def own_fit(X, agents=None, **parameters):
+    parameters = {
+        "encryption": "simulated",
+        "random_state": 3,
+        "n_components": 2,
+        "max_iter": 4,
+        "tol": 0,
+        **parameters,
+    }
+    model = PrivateDistributedNMF(**parameters)
+    return model, model.fit_transform(X, agents=agents)
+
+
+@pytest.fixture
+def array(tmp_path):
+    np.save(tmp_path / "X.npy", samples())
+    return tmp_path / "X.npy"
+
+
+@pytest.fixture
+def sites(tmp_path):
+    table().to_csv(tmp_path / "sites.csv", index=False)
+    return tmp_path / "sites.csv"
+
+
+def assert_same_history(found, model):
+    assert list(found) == list(model.history_)
+    for name, column in model.history_.items():
+        if name == "seconds":  # differ from run to run
+            assert np.all(np.diff(found[name]) > 0)
+        else:
+            np.testing.assert_array_equal(found[name], column)
+
+
+def test_a_directory_holds_the_fit_to_the_last_bit(sites, tmp_path):
+    out = tmp_path / "deep" / "out"
+    succeeded("fit", sites, "--agents", "site", *QUICK, "--out", out)
+    model, W = own_fit(table().drop(columns="site"), table()["site"])
+    for name, expected in (
+        ("W", W),
+        ("components", model.components_),
+        ("sample_agents", model.sample_agents_),
+        ("adjacency", model.adjacency_),
+    ):
+        np.testing.assert_array_equal(np.load(out / f"{name}.npy"), expected)
+    labels = json.loads((out / "agent_labels.json").read_text())
+    assert labels == model.agent_labels_ == ["x", "y", "z"]
+    components = np.genfromtxt(out / "components.csv", delimiter=",", names=True)
+    assert components.dtype.names == tuple("abcde")
+    lines = (out / "components.csv").read_text().splitlines()[1:]
+    np.testing.assert_array_equal(
+        [[float(cell) for cell in line.split(",")] for line in lines],
+        model.components_,
+    )
+    header, *rows = (out / "history.csv").read_text().splitlines()
+    columns = zip(
+        *([float(cell) for cell in row.split(",")] for row in rows), strict=True
+    )
+    assert_same_history(dict(zip(header.split(","), columns, strict=True)), model)
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["parameters"] == {**model.get_params()}
+    results = summary["results"]
+    assert results["reconstruction error"] == model.reconstruction_err_
+    assert results["exchanges"] == model.n_exchanges_
+    assert results["bytes"] == model.traffic_["bytes"]
+    assert (results["agents"], results["samples"], results["features"]) == (3, 18, 5)
+
+
+def test_an_archive_holds_the_fit_to_the_last_bit(array, tmp_path):
+    out = tmp_path / "out.npz"
+    succeeded("fit", array, "--partition", "10,8", *QUICK, "--out", out)
+    model, W = own_fit(samples(), partition=[10, 8])
+    with np.load(out, allow_pickle=False) as found:
+        np.testing.assert_array_equal(found["W"], W)
+        np.testing.assert_array_equal(found["components"], model.components_)
+        np.testing.assert_array_equal(found["sample_agents"], model.sample_agents_)
+        np.testing.assert_array_equal(found["adjacency"], model.adjacency_)
+        assert found["agent_labels"].tolist() == [0, 1]
+        assert "feature_names" not in found
+        history = {
+            name.removeprefix("history_"): found[name]
+            for name in found
+            if name.startswith("history_")
+        }
+        assert_same_history(history, model)
+        assert json.loads(str(found["summary"]))["parameters"]["partition"] == [10, 8]
+
+
+def test_an_archive_of_a_table_has_the_names(sites, tmp_path):
+    succeeded("fit", sites, "--agents", "site", *QUICK, "--out", tmp_path / "o.npz")
+    with np.load(tmp_path / "o.npz", allow_pickle=False) as found:
+        assert found["feature_names"].tolist() == list("abcde")
+        assert found["agent_labels"].tolist() == ["x", "y", "z"]
+
+
+def test_sparse_and_single_precision(tmp_path):
+    X = samples() * (samples(seed=1) < 1)
+    sparse.save_npz(tmp_path / "s.npz", sparse.csr_matrix(X))
+    np.save(tmp_path / "f.npy", X.astype(np.float32))
+    for name, given in (
+        ("s.npz", sparse.csr_array(X)),
+        ("f.npy", X.astype(np.float32)),
+    ):
+        out = tmp_path / f"of_{name}.npz"
+        succeeded("fit", tmp_path / name, *QUICK, "--out", out)
+        model, W = own_fit(given)
+        with np.load(out) as found:
+            np.testing.assert_array_equal(found["components"], model.components_)
+            assert found["components"].dtype == model.components_.dtype
+            np.testing.assert_array_equal(found["W"], W)
+
+
+def test_single_precision_components_as_text(tmp_path):
+    frame = table().drop(columns="site").astype(np.float32)
+    frame.to_parquet(tmp_path / "f.parquet")
+    succeeded("fit", tmp_path / "f.parquet", *QUICK, "--out", tmp_path / "out")
+    model, _ = own_fit(frame)
+    assert model.components_.dtype == np.float32
+    lines = (tmp_path / "out" / "components.csv").read_text().splitlines()[1:]
+    found = [[float(cell) for cell in line.split(",")] for line in lines]
+    np.testing.assert_array_equal(np.float32(found), model.components_)
+
+
+def never(self, X, agents=None):
+    """Stand in for a fit that must not start."""
+    raise AssertionError("the fit has started")
+
+
+@pytest.fixture
+def no_fit(monkeypatch):
+    monkeypatch.setattr(PrivateDistributedNMF, "fit_transform", never)
+
+
+@pytest.mark.usefixtures("no_fit")
+def test_existing_results_are_not_replaced(array, tmp_path):
+    (tmp_path / "o.npz").write_bytes(b"mine")
+    assert refused("fit", array, *QUICK, "--out", tmp_path / "o.npz") == (
+        f"{tmp_path / 'o.npz'}: exists; --force replaces it"
+    )
+    (tmp_path / "o").mkdir()
+    (tmp_path / "o" / "W.npy").write_bytes(b"mine")
+    assert refused("fit", array, *QUICK, "--out", tmp_path / "o") == (
+        f"{tmp_path / 'o'}: holds W.npy already; --force replaces them"
+    )
+    assert (tmp_path / "o.npz").read_bytes() == b"mine"
+    assert (tmp_path / "o" / "W.npy").read_bytes() == b"mine"
+
+
+def test_force_replaces_results_and_nothing_else(array, sites, tmp_path):
+    out = tmp_path / "o"
+    succeeded("fit", sites, "--agents", "site", *QUICK, "--out", out)
+    (out / "notes.txt").write_text("mine")
+    assert (out / "components.csv").exists()
+    succeeded("fit", array, *QUICK, "--mu", "2", "--out", out, "--force")
+    model, _ = own_fit(samples(), mu=2)
+    found = np.load(out / "components.npy")
+    np.testing.assert_array_equal(found, model.components_)
+    # One of the table's fit would contradict the rest.
+    assert not (out / "components.csv").exists()
+    assert (out / "notes.txt").read_text() == "mine"
+    left = {file.name for file in out.iterdir()}
+    assert left == {*_outputs.FOLDER_FILES, "notes.txt"}
+    (tmp_path / "o.npz").write_bytes(b"mine")
+    succeeded("fit", array, *QUICK, "--out", tmp_path / "o.npz", "--force")
+    assert "W" in np.load(tmp_path / "o.npz")
+
+
+def test_a_directory_without_results_is_used(array, tmp_path):
+    (tmp_path / "o").mkdir()
+    (tmp_path / "o" / "notes.txt").write_text("mine")
+    succeeded("fit", array, *QUICK, "--out", tmp_path / "o")
+    assert (tmp_path / "o" / "W.npy").exists()
+
+
+@pytest.mark.usefixtures("no_fit")
+def test_outputs_that_cannot_be_written(array, tmp_path, monkeypatch):
+    file, folder = tmp_path / "file", tmp_path / "o.npz"
+    file.write_text("")
+    folder.mkdir()
+    assert "is a file; the output is a directory" in refused(
+        "fit", array, *QUICK, "--out", file
+    )
+    assert f"cannot be made, {file} is not a directory" in refused(
+        "fit", array, *QUICK, "--out", file / "deep" / "o"
+    )
+    assert f"cannot be made, {file} is not a directory" in refused(
+        "fit", array, *QUICK, "--out", file / "o.npz"
+    )
+    assert "is a directory, not a file" in refused(
+        "fit", array, *QUICK, "--out", folder
+    )
+    monkeypatch.setattr(_outputs.os, "access", lambda *args: False)
+    for out in ("new", "new.npz", "new/deep"):
+        assert f"no permission to write to {tmp_path}" in refused(
+            "fit", array, *QUICK, "--out", tmp_path / out
+        )
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_disk_that_fills_up(array, tmp_path, monkeypatch):
+    def savez(file, **arrays):
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "o.npz").write_bytes(b"mine")
+    monkeypatch.setattr(np, "savez", savez)
+    out = tmp_path / "o.npz"
+    assert refused("fit", array, *QUICK, "--out", out, "--force", code=1) == (
+        f"{out}: cannot be written: No space left on device"
+    )
+    assert out.read_bytes() == b"mine"
+    assert {file.name for file in tmp_path.iterdir()} == {"X.npy", "o.npz"}
