@@ -64,9 +64,9 @@ class PrivateDistributedNMF(
         makes four agents (or one for each sample, if fewer), an int that many, of
         near-equal contiguous blocks; integers are block sizes, floats that sum to 1
         are fractions.
-    adjacency : {"random", "ring", "complete", "star", "path"}, array-like, sparse \
-matrix or networkx.Graph, default="random"
-        The graph of the agents. "random" is connected, of average degree 3.
+    adjacency : str, array-like, sparse matrix or networkx.Graph, default="random"
+        The graph of the agents: "random" (connected, of average degree 3), "ring",
+        "complete", "star", "path", or an adjacency matrix, a square frame, a graph.
     mu, eta : float, default=1.0
         ADMM penalties of the left and of the right factor. Like `g_max`,
         `penalty_scaling`, `masking`, `encryption`, `key_size`, `update` and
@@ -92,10 +92,10 @@ matrix or networkx.Graph, default="random"
     update : {"proximal", "published"}, default="proximal"
         "published" is the paper's printed form of (9) and (11), with which the
         agents do not agree; for comparison.
-    init : {"random", "ones"} or array-like of shape (K, n_features), \
-default="random"
-        Common start of the left factor. "random" comes from `random_state` alone;
-        "ones" is the printed start, which keeps all components alike.
+    init : {"random", "ones"} or array-like, default="random"
+        Common start of the left factor; an array has shape (K, n_features).
+        "random" comes from `random_state` alone; "ones" is the printed start, which
+        keeps all components alike.
     n_init : int or "auto", default="auto"
         Random starts that "secure-sum" follows side by side until a quarter of the
         iterations (16 at most) are done, then the better half of them until half
