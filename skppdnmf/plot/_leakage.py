@@ -46,7 +46,7 @@ class LeakageDisplay:
     --------
     >>> import numpy as np
     >>> from skppdnmf.audit import Leakage
-    >>> from skppdnmf.plot._leakage import LeakageDisplay
+    >>> from skppdnmf.plot import LeakageDisplay
     >>> x = np.random.default_rng(0).exponential(size=(1, 12))
     >>> leakage = Leakage("GuessAttack", "a", "b", "samples", error=0.1,
     ...                   guess_error=0.4, reconstruction=1.1 * x, truth=x,

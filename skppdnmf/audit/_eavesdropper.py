@@ -1,0 +1,251 @@
+"""What the links themselves tell someone who reads all of them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chisquare
+from sklearn.linear_model import LogisticRegression
+
+from ..exchange import Message
+from ..exchange._wire import HEADER_BYTES
+from ._leakage import Leakage
+from ._transcript import Label, Letter, LinkView, Transcript
+
+_HEADER_FIELDS = ("value_bits", "left_count", "fit_count", "scale")
+_BITS = 64
+
+
+class _Cipher(NamedTuple):
+    """One ciphertext on a link."""
+
+    letter: Letter
+    position: int
+    data: bytes
+
+
+class EavesdropperAttack:
+    """Looks for anything in the ciphertexts that depends on what they hold.
+
+    Counts repeated ciphertexts, compares sizes with the layout, tests the lowest
+    bits for uniformity, and plays a game: which of two known data sets made a
+    ciphertext? A logistic regression on the ciphertext's lowest 64 bits (those above
+    depend on the key) is fitted to one half of all and judged by the other.
+
+    Parameters
+    ----------
+    reference : Transcript or None, default=None
+        The fit of the other data set by an estimator with the same parameters. By
+        default the first and the second half of the messages are told apart, whose
+        plaintexts differ as the left factors come to agree.
+    random_state : int, default=0
+        Seed of the halves.
+
+    Notes
+    -----
+    The error is that of the game, with three standard errors added: what chance does
+    not explain. Guessing errs in half of all cases. The headers of the messages are
+    not encrypted; ``details["headers"]`` lists what can be read there and, with a
+    reference, ``details["headers_differ"]`` by what it tells the data sets apart.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from skppdnmf import PrivateDistributedNMF
+    >>> from skppdnmf.audit import EavesdropperAttack, record
+    >>> X = np.random.default_rng(0).exponential(size=(12, 6))
+    >>> model = PrivateDistributedNMF(
+    ...     2, partition=3, key_size=256, max_iter=2, tol=0, random_state=0
+    ... )
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # the key is short
+    ...     transcript = record(model, X)
+    >>> leakage = EavesdropperAttack().run(transcript, None, 0)
+    >>> leakage.details["repeated"], leakage.recovered < 0.2
+    (0, True)
+    """
+
+    def __init__(
+        self, reference: Transcript | None = None, random_state: int = 0
+    ) -> None:
+        self.reference = reference
+        self.random_state = random_state
+
+    def run(
+        self, transcript: Transcript, attacker: Label = None, victim: Label = None
+    ) -> Leakage:
+        """Attack.
+
+        Parameters
+        ----------
+        transcript : Transcript
+            A fit with ``encryption="paillier"``.
+        attacker : label or None, default=None
+            Takes no part: an eavesdropper is no agent.
+        victim : label or None, default=None
+            Whose messages to read; all agents' by default.
+
+        Returns
+        -------
+        Leakage
+            Its target is ``"links"``.
+
+        Raises
+        ------
+        ValueError
+            If no ciphertexts were made.
+        """
+        details = self.read(transcript.links, victim)
+        n_samples = n_neighbours = 0
+        if victim is not None:
+            n_samples = transcript.view(victim).X.shape[0]
+            n_neighbours = len(transcript.public.neighbours(victim))
+        return Leakage(
+            type(self).__name__,
+            None,
+            victim,
+            "links",
+            error=details.pop("error"),
+            guess_error=0.5,
+            n_samples=n_samples,
+            n_neighbours=n_neighbours,
+            details=details,
+        )
+
+    def read(self, links: LinkView, victim: Label = None) -> dict[str, Any]:
+        """Return what the links tell.
+
+        Parameters
+        ----------
+        links : LinkView
+            All messages.
+        victim : label or None, default=None
+            Whose messages to read.
+
+        Returns
+        -------
+        dict
+            ``error`` of the game; ``ciphertexts``, ``repeated``, ``sizes`` (all
+            message sizes for each kind and slot width: one each unless the sizes
+            leak), ``odd`` (share of odd ciphertexts), ``uniform`` (probability that
+            uniform lowest bytes look as uneven) and ``headers``.
+
+        Raises
+        ------
+        ValueError
+            If no ciphertexts were made.
+        """
+        letters = _letters(links, victim)
+        ciphers = _ciphertexts(letters)
+        bits = _low_bits(ciphers)
+        if self.reference is None:
+            n = len(ciphers) // 2
+            halves = [bits[:n], bits[n:]]
+        else:
+            others = _letters(self.reference.links, victim)
+            halves = [bits, _low_bits(_ciphertexts(others))]
+        lowest = np.array([one.data[-1] for one in ciphers])
+        details: dict[str, Any] = {
+            "error": self._game(*halves),
+            "ciphertexts": len(ciphers),
+            "repeated": _repeated(ciphers),
+            "sizes": _sizes(letters),
+            "odd": float(np.mean(lowest % 2)),
+            "uniform": float(chisquare(np.bincount(lowest // 16, minlength=16)).pvalue),
+            "headers": _headers(letters),
+        }
+        if self.reference is not None:
+            other = _headers(others)
+            here = details["headers"]
+            details["headers_differ"] = [
+                name for name in _HEADER_FIELDS if here[name] != other[name]
+            ]
+        return details
+
+    def _game(self, one: NDArray, other: NDArray) -> float:
+        """Error in telling two sets of ciphertexts apart, and three standard errors."""
+        rng = np.random.default_rng(self.random_state)
+        n = min(len(one), len(other))
+        X = np.vstack([rng.permutation(one)[:n], rng.permutation(other)[:n]])
+        y = np.repeat([0, 1], n)
+        mixed = rng.permutation(len(y))
+        train, test = mixed[: len(y) // 2], mixed[len(y) // 2 :]
+        if len(np.unique(y[train])) < 2:
+            return 0.5
+        model = LogisticRegression(C=1e-2).fit(X[train], y[train])
+        error = float(np.mean(model.predict(X[test]) != y[test]))
+        return min(0.5, error + 1.5 / np.sqrt(len(test)))
+
+    def __repr__(self) -> str:
+        return f"EavesdropperAttack(reference={self.reference!r})"
+
+
+def _letters(links: LinkView, victim: Label) -> list[Letter]:
+    """Messages from one agent, or from all, in the order of sending."""
+    letters = [
+        letter
+        for (sender, _), some in links.letters.items()
+        for letter in some
+        if victim is None or sender == victim
+    ]
+    if any(letter.data is None for letter in letters):
+        raise ValueError(
+            f"encryption={links.public.encryption!r} makes no ciphertexts; record a "
+            'fit with encryption="paillier" (a small key_size will do for a study)'
+        )
+    return sorted(letters, key=lambda letter: letter.turn)
+
+
+def _ciphertexts(letters: list[Letter]) -> list[_Cipher]:
+    """Take the messages apart."""
+    result = []
+    for letter in letters:
+        if not letter.n_ciphertexts or letter.data is None:
+            continue
+        payload = Message.from_bytes(letter.data).payload
+        assert payload is not None
+        body = payload.data[HEADER_BYTES:]
+        width = len(body) // letter.n_ciphertexts
+        result += [
+            _Cipher(letter, k, body[k * width : (k + 1) * width])
+            for k in range(letter.n_ciphertexts)
+        ]
+    return result
+
+
+def _low_bits(ciphers: list[_Cipher]) -> NDArray[np.float64]:
+    """Return the lowest bits of each ciphertext, a row each."""
+    data = b"".join(one.data[-_BITS // 8 :] for one in ciphers)
+    return np.unpackbits(np.frombuffer(data, np.uint8)).reshape(-1, _BITS).astype(float)
+
+
+def _repeated(ciphers: list[_Cipher]) -> int:
+    """Ciphertexts that come again; one request goes to all neighbours alike."""
+    seen: dict[bytes, tuple] = {}
+    repeated = 0
+    for one in ciphers:
+        letter = one.letter
+        receiver = None if letter.kind == "request" else letter.receiver
+        place = (letter.kind, letter.round, letter.sender, receiver, one.position)
+        repeated += seen.setdefault(one.data, place) != place
+    return repeated
+
+
+def _sizes(letters: list[Letter]) -> dict[tuple[str, int, int], list[int]]:
+    """Sizes for each kind, slot width and number of ciphertexts."""
+    sizes: dict[tuple[str, int, int], set[int]] = {}
+    for letter in letters:
+        key = (letter.kind, letter.value_bits, letter.n_ciphertexts)
+        sizes.setdefault(key, set()).add(letter.n_bytes)
+    return {key: sorted(some) for key, some in sizes.items()}
+
+
+def _headers(letters: list[Letter]) -> dict[str, list[Any]]:
+    """All values of each field of the headers."""
+    return {
+        name: sorted({getattr(letter, name) for letter in letters})
+        for name in _HEADER_FIELDS
+    }

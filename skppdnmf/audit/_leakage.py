@@ -1,0 +1,198 @@
+"""How much an attack has recovered, against guessing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+
+from ._transcript import AgentView, Label, Transcript
+
+TARGETS = ("auto", "samples", "moments")
+
+
+class Estimate(NamedTuple):
+    """What an attack brings home, before anybody compares it with the truth.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n, F) or None
+        The victim's samples, in any order.
+    moments : ndarray of shape (F, F) or None
+        Mean of ``x x^T`` over the victim's samples.
+    details : dict
+        Whatever else it found out.
+    """
+
+    samples: NDArray[np.float64] | None = None
+    moments: NDArray[np.float64] | None = None
+    details: dict[str, Any] = {}  # noqa: RUF012 - a NamedTuple, never changed
+
+
+@dataclass(frozen=True)
+class Leakage:
+    """How much an attack has recovered.
+
+    Parameters
+    ----------
+    attack : str
+        Name of the attack.
+    attacker, victim : label or None
+        The agents; None for an eavesdropper.
+    target : {"samples", "moments", "masks", "links"}
+        What was to be recovered: the victim's samples, the mean of ``x x^T`` over
+        them, its secret factors, or anything from the links.
+    error, guess_error : float
+        Relative error of the reconstruction, and of the best guess without the
+        transcript: the mean of the attacker's own samples for each sample, their
+        second moments for moments.
+    reconstruction, truth, guess : ndarray or None
+        What the attack found, what it should have found, and the guess.
+    n_samples, n_neighbours : int
+        Of the victim.
+    details : dict
+        Figures of the attack's own.
+
+    Examples
+    --------
+    >>> from skppdnmf.audit import Leakage
+    >>> print(Leakage("GuessAttack", "a", "b", "samples", error=0.1, guess_error=0.4))
+    GuessAttack, a on b: samples with error 10 %, guessing 40 %: 75 % recovered
+    """
+
+    attack: str
+    attacker: Label
+    victim: Label
+    target: str
+    error: float
+    guess_error: float
+    reconstruction: NDArray | None = None
+    truth: NDArray | None = None
+    guess: NDArray | None = None
+    n_samples: int = 0
+    n_neighbours: int = 0
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def recovered(self) -> float:
+        """Recovered share, ``1 - error / guess_error`` within [0, 1]."""
+        if not self.guess_error > 0:
+            return 0.0
+        return float(np.clip(1.0 - self.error / self.guess_error, 0.0, 1.0))
+
+    def __str__(self) -> str:
+        who = "links" if self.attacker is None else f"{self.attacker}"
+        return (
+            f"{self.attack}, {who} on {self.victim}: {self.target} with error "
+            f"{100 * self.error:.2g} %, guessing {100 * self.guess_error:.2g} %: "
+            f"{100 * self.recovered:.3g} % recovered"
+        )
+
+
+def dense(X: Any) -> NDArray[np.float64]:
+    """Return data as a dense float64 array."""
+    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+
+
+def mean_moments(X: Any) -> NDArray[np.float64]:
+    """Return the mean of ``x x^T`` over the samples; zero if there is none."""
+    X = dense(X)
+    return X.T @ X / max(1, len(X))
+
+
+def mean_sample(X: Any) -> NDArray[np.float64]:
+    """Return the mean sample; zero if there is none."""
+    X = dense(X)
+    return X.sum(axis=0) / max(1, len(X))
+
+
+def relative_error(estimate: NDArray, truth: NDArray) -> float:
+    """Return the distance from the truth over its norm."""
+    return float(np.linalg.norm(estimate - truth) / np.linalg.norm(truth))
+
+
+def in_order_of(samples: NDArray, truth: NDArray) -> NDArray[np.float64]:
+    """Sort samples, which have no order, so that they come closest to the truth."""
+    distances = ((truth[:, None, :] - samples[None, :, :]) ** 2).sum(axis=2)
+    rows, columns = linear_sum_assignment(distances)
+    result = np.empty_like(truth)
+    result[rows] = samples[columns]
+    return result
+
+
+def score(
+    attack: str,
+    transcript: Transcript,
+    attacker: AgentView,
+    victim: Label,
+    estimate: Estimate,
+    target: str = "auto",
+) -> Leakage:
+    """Compare what an attack brought home with the truth.
+
+    Parameters
+    ----------
+    attack : str
+        Its name.
+    transcript : Transcript
+        Where the truth is.
+    attacker : AgentView
+        Whose samples make the guess.
+    victim : label
+        Whose data were to be recovered.
+    estimate : Estimate
+        The attack's result.
+    target : {"auto", "samples", "moments"}, default="auto"
+        "auto" takes the sample itself of a victim that holds one, and the second
+        moments otherwise: several samples are found as an unordered set at best.
+
+    Returns
+    -------
+    Leakage
+
+    Raises
+    ------
+    ValueError
+        If the target is unknown.
+    """
+    if target not in TARGETS:
+        raise ValueError(f"target={target!r} should be one of {TARGETS}")
+    X = dense(transcript.view(victim).X)
+    n_samples = len(X)
+    samples, moments = estimate.samples, estimate.moments
+    if target == "auto":
+        target = "samples" if n_samples == 1 else "moments"
+    reconstruction: NDArray | None
+    if target == "samples":
+        truth = X
+        guess = np.repeat(mean_sample(attacker.X)[None, :], n_samples, axis=0)
+        reconstruction = None
+        if samples is not None and len(samples) == n_samples:
+            reconstruction = in_order_of(samples, truth)
+    else:
+        truth, guess = mean_moments(X), mean_moments(attacker.X)
+        reconstruction = moments
+        if reconstruction is None and samples is not None:
+            reconstruction = mean_moments(samples)
+    guess_error = relative_error(guess, truth) if truth.any() else 0.0
+    error = guess_error
+    if reconstruction is not None and truth.any():
+        error = relative_error(reconstruction, truth)
+    return Leakage(
+        attack,
+        attacker.label,
+        victim,
+        target,
+        error,
+        guess_error,
+        reconstruction,
+        truth,
+        guess,
+        n_samples,
+        len(transcript.public.neighbours(victim)),
+        dict(estimate.details),
+    )

@@ -1,0 +1,51 @@
+"""Federations that several tests of the audit record."""
+
+import warnings
+from functools import cache
+
+import numpy as np
+
+from skppdnmf import PrivateDistributedNMF
+from skppdnmf.audit import record
+from skppdnmf.exceptions import InsecureKeyWarning
+
+ATTACKER, VICTIM = 2, 3
+
+
+def data(n_samples=1, n_components=3, seed=0):
+    """Low-rank samples of four agents; the last one's number is given."""
+    rng = np.random.default_rng(seed)
+    n = 60 + n_samples
+    H = rng.exponential(size=(n_components, 12))
+    X = rng.gamma(1.0, size=(n, n_components)) @ H
+    X += 0.1 * rng.exponential(size=X.shape)
+    return X, np.minimum(np.arange(n) // 20, VICTIM)
+
+
+def model(n_components=3, seed=0, **parameters):
+    """An estimator of a path, at whose end the victim is."""
+    parameters = {
+        "adjacency": "path",
+        "encryption": "simulated",
+        "max_iter": 12,
+        "tol": 0,
+        **parameters,
+    }
+    return PrivateDistributedNMF(n_components, random_state=seed, **parameters)
+
+
+@cache
+def transcript(
+    n_samples=1, n_components=3, seed=0, dither=True, data_seed=None, **parameters
+):
+    """A recorded fit, kept for other tests."""
+    X, agents = data(n_samples, n_components, seed if data_seed is None else data_seed)
+    estimator = model(n_components, seed, **parameters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InsecureKeyWarning)
+        return record(estimator, X, agents, dither=dither)
+
+
+def attack(one, **setting):
+    """Run an attack of the victim's neighbour."""
+    return one.run(transcript(**setting), ATTACKER, VICTIM)
