@@ -11,7 +11,7 @@ sys.path.insert(0, str(HERE / "_ext"))
 
 # The gallery is drawn with few iterations; its figures go beside the build.
 os.environ.setdefault("SKPPDNMF_QUICK", "1")
-os.environ.setdefault("SKPPDNMF_OUTPUT", str(HERE / "_build" / "output"))
+os.environ.setdefault("SKPPDNMF_OUTPUT", "../docs/_build/output")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 from skppdnmf import __version__  # noqa: E402

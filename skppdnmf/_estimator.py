@@ -80,8 +80,9 @@ class PrivateDistributedNMF(
     masking : {"entrywise", "scalar"}, default="entrywise"
         Whether each entry of an answer has its own secret factor, or all share one.
     n_max : float, default=10**6
-        Fixed-point scale: U is sent as ``round(n_max * U)``; under "secure-sum" so
-        are A and B, in units of ``||X||^2 / (K n_features)``, modulo 2**64.
+        Fixed-point scale: U is sent as ``round(n_max * U)``. Under "secure-sum" the
+        right factors are rounded, to multiples of ``16 / n_max`` times what would
+        be their root mean square, and the samples to 2**-20 times theirs.
     protocol : {"consensus", "secure-sum"}, default="consensus"
         The paper's encrypted consensus, or totals under pairwise masks.
     encryption : {"paillier", "simulated"} or None, default="paillier"
@@ -217,9 +218,9 @@ class PrivateDistributedNMF(
         ],
         "partition": "no_validation",
         "adjacency": "no_validation",
-        "mu": [Interval(Real, 0, None, closed="neither")],
-        "eta": [Interval(Real, 0, None, closed="neither")],
-        "g_max": [Interval(Real, 0, None, closed="neither")],
+        "mu": [Interval(Real, 0, 1e100, closed="right")],
+        "eta": [Interval(Real, 0, 1e100, closed="right")],
+        "g_max": [Interval(Real, 0, 1e100, closed="right")],
         "penalty_scaling": [StrOptions({"data", "absolute"})],
         "masking": [StrOptions({"entrywise", "scalar"})],
         "n_max": [Interval(Real, 1, None, closed="left")],

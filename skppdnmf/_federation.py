@@ -18,7 +18,7 @@ from ._history import HistoryRow, history_row
 from ._settings import Report
 from ._sum_agent import SumAgent
 from ._threads import single_threaded
-from .exceptions import DropoutError, DropoutWarning
+from .exceptions import DropoutError, DropoutWarning, PrivacyWarning
 from .exchange import Message, SumMessage
 
 Letters = list[tuple[int, Any]]
@@ -129,17 +129,26 @@ def _drop_out(
             f"{names} dropped out and the round was given up ({first}); nothing that "
             'was sent shows a summand. on_dropout="continue" goes on without'
         ) from first
-    present -= failures.keys()
+    present.difference_update(failures)
     warnings.warn(
         f"{names} dropped out and the round was given up ({first}); the fit goes on "
         f"with the other {len(present)} agents and fresh masks",
         DropoutWarning,
         stacklevel=5,
     )
-    letters: dict[int, Letters] = {i: [] for i in present}
-    for failed in failures:
-        for i in present:
-            letters[i] += agents[i].drop(failed)
+    try:
+        letters = {i: agents[i].drop(*failures) for i in sorted(present)}
+    except DropoutError as error:
+        raise DropoutError(
+            f"{names} dropped out and the fit cannot go on: {error}"
+        ) from error
+    if len(present) == 2:
+        warnings.warn(
+            "two agents are left, and the secure sum hides nothing of one from the "
+            "other: each subtracts its own summand from the total",
+            PrivacyWarning,
+            stacklevel=5,
+        )
     return letters
 
 
@@ -234,7 +243,7 @@ def run_federation(
             for i in present:
                 pending[i] += agents[i].reports
                 agents[i].reports = []
-            progress = started_now or any(outboxes.values())
+            progress = started_now or bool(failures) or any(outboxes.values())
             stop = False
             while all(pending[i] for i in present) and not stop:
                 last = [pending[i].popleft() for i in sorted(present)]

@@ -45,11 +45,17 @@ def hals(
     """
     n_rows = gram.shape[-1]
     diagonal = np.einsum("skk->sk", gram)
-    # A row that no sample uses has a zero diagonal and takes its linear term.
-    divisor = np.where(diagonal > 0, diagonal, 1.0)[:, :, None]
+    # A row that no sample uses has a zero diagonal: the objective is linear in it,
+    # and nothing but rounding can make it fall for ever. It stays, or vanishes where
+    # a penalty draws it to zero.
+    unused = ~(diagonal > 0)
+    divisor = np.where(unused, 1.0, diagonal)[:, :, None]
     coupling = gram / divisor
     np.einsum("skk->sk", coupling)[...] = 0.0
     target = products / divisor
+    if unused.any():
+        coupling[unused] = 0.0
+        target[unused] = np.where(products[unused] < 0.0, 0.0, factor[unused])
     first = 0.0
     for _ in range(sweeps):
         before = factor.copy() if tol and sweeps > 1 else factor

@@ -83,6 +83,9 @@ class LeftPath:
         Extrapolation weights of the right factors.
     kept : ndarray of int
         Which of the starts before the last total are left.
+    right : Penalty
+        On the right factor. None at first: what fits the scale of the start, which
+        has none, could lose components to the penalty for ever.
     divisors : ndarray of shape (S, K) or None
         What the right factors' columns are to be divided by.
     improved : bool
@@ -107,6 +110,7 @@ class LeftPath:
             settings.right_penalty.l1 > 0,
         )
         self._left = Penalty()
+        self.right = Penalty()
         self._current = self.point = starts
         self.H = starts[0]
         self.squared_norm = 0.0
@@ -124,6 +128,8 @@ class LeftPath:
         self._last = np.full(n_starts, np.inf)
         self._lowest = np.inf
         self._still = 0
+        self._taken: NDArray[np.uint64] | Totals = np.empty(0, dtype=np.uint64)
+        self._before: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._refresh()
 
@@ -155,7 +161,7 @@ class LeftPath:
             Of ``||X||^2`` and the number of samples.
         """
         with self._lock:
-            if self.iteration >= 0:
+            if not self._is_news(0, words):
                 return
             self.squared_norm, n_samples = read_setup(words)
             self.fixed_point.set_bound(self.squared_norm, n_samples)
@@ -179,15 +185,41 @@ class LeftPath:
             objective cannot be compared.
         """
         with self._lock:
-            if iteration <= self.iteration:
+            if not self._is_news(iteration, words):
                 return
             totals = words
             if not isinstance(totals, Totals):
                 totals = self.fixed_point.decode(totals, self.n_starts)
             factors = self._inverse_norms()
+            first = None
+            if self.iteration == 0:
+                first = self._balance(_scaled(totals, factors), self.point)
+            if first is not None:
+                self._current = self.point = self.point * first[:, :, None]
+                factors = factors / first
             self._step(_scaled(totals, factors), factors, fresh)
+            if first is not None and self.divisors is not None:
+                self.divisors = self.divisors * first
             self.iteration = iteration
             self._end_iteration()
+
+    def _is_news(self, iteration: int, words: NDArray[np.uint64] | Totals) -> bool:
+        """Whether a total is still to be taken.
+
+        An agent may drop out after it has taken a total here and before it has
+        passed it on. Those that share the path and are left never learn that total;
+        they bring another for the same iteration, which takes its place.
+        """
+        if iteration < self.iteration:
+            return False
+        if iteration == self.iteration:
+            if words is self._taken or np.array_equal(words, self._taken):
+                return False
+            self.__dict__.update(self._before)
+        self._before = self.__dict__.copy()
+        del self._before["_before"], self._before["_lock"]
+        self._taken = words
+        return True
 
     def _inverse_norms(self) -> Array:
         """Inverse row norms of the points; 0 for a component that is not used."""
@@ -196,9 +228,8 @@ class LeftPath:
 
     def _step(self, totals: Totals, factors: Array, fresh: bool) -> None:
         """Solve the left factor, compare the objective, choose the extrapolation."""
-        gram = totals.gram + self._left.l2 * np.eye(totals.gram.shape[-1])
         H = hals(
-            gram,
+            totals.gram + self._left.l2 * np.eye(factors.shape[1]),
             totals.products - self._left.l1,
             self.point.copy(),
             _LEFT_SWEEPS,
@@ -221,7 +252,10 @@ class LeftPath:
         self.weights = weights
         self._forced = worse
         self.kept = np.arange(len(H))
-        self._balance(totals)
+        self.divisors = self._balance(totals, H)
+        if self.divisors is not None:
+            self._current = H * self.divisors[:, :, None]
+            self.point = self.point * self.divisors[:, :, None]
         best = int(np.argmin(objective))
         self._check(objective[best], self._last[best], fresh)
         self._last = objective
@@ -246,13 +280,11 @@ class LeftPath:
             objective += 0.5 * self._left.l2 * np.einsum("skf,skf->s", H, H)
         return objective
 
-    def _balance(self, totals: Totals) -> None:
-        """Give each component the scale that bears the least penalty."""
-        self.divisors = None
+    def _balance(self, totals: Totals, H: Array) -> Array | None:
+        """Return the scale of each component that bears the least penalty."""
         left, right = self._left, self.settings.right_penalty
         if not (left.l1 or left.l2) or not (right.l1 or right.l2):
-            return
-        H = self._current
+            return None
         linear = left.l1 * H.sum(axis=2)
         square = left.l2 * np.einsum("skf,skf->sk", H, H)
         right_linear = right.l1 * totals.sums
@@ -261,16 +293,14 @@ class LeftPath:
         for place in np.ndindex(*scales.shape):
             terms = linear, square, right_linear, right_square
             scales[place] = balance(*(float(term[place]) for term in terms)) or 1.0
-        self._current = H * scales[:, :, None]
-        self.point = self.point * scales[:, :, None]
-        self.divisors = scales
+        return scales
 
     def _check(self, objective: float, last: float, fresh: bool) -> None:
         """Count the iterations in a row that hardly lowered the objective."""
         settings = self.settings
         resolution = float(np.finfo(float).eps)
         if not settings.exact:
-            resolution += self.fixed_point.resolution(settings.n_agents)
+            resolution += self.fixed_point.resolution()
         noise = _NOISE * resolution * self.squared_norm
         fall = last - objective
         still = np.isfinite(fall) and (
@@ -283,7 +313,8 @@ class LeftPath:
 
     def _end_iteration(self) -> None:
         """Give up starts, or end the fit."""
-        max_iter = self.settings.max_iter
+        settings = self.settings
+        max_iter = settings.max_iter
         n_starts = self.n_starts
         settled = self._still >= 2
         self.converged = settled and n_starts == 1
@@ -294,6 +325,7 @@ class LeftPath:
         if left < n_starts:
             self._keep(np.sort(np.argsort(self._last, kind="stable")[:left]))
             self._still = 0
+        self.right = settings.right_penalty
         self._refresh()
 
     def _keep(self, chosen: NDArray[np.intp]) -> None:
@@ -309,7 +341,7 @@ class LeftPath:
         """Form what the right factors' problems have in common."""
         point = self.point
         self.gram = point @ point.transpose(0, 2, 1)
-        self.gram += self.settings.right_penalty.l2 * np.eye(point.shape[1])
+        self.gram += self.right.l2 * np.eye(point.shape[1])
 
 
 def _scaled(totals: Totals, factors: Array) -> Totals:

@@ -17,7 +17,7 @@ from . import _admm as admm
 from ._hals import hals
 from ._left_path import LeftPath, row_norms
 from ._settings import Report
-from ._totals import HEADROOM, Totals, setup_words
+from ._totals import HEADROOM, Totals, row_blocks, setup_words
 from .exchange import SecureSum, SumMessage, Total
 
 Array = NDArray[np.float64]
@@ -68,6 +68,10 @@ class SumAgent:
         self._sum = secure_sum
         self._W = self._extrapolated = np.zeros((*path.point.shape[:2], X.shape[0]))
         self._share: Totals | None = None
+        self._words = np.empty(0, dtype=np.uint64)
+        # Samples and their unit; rounded as soon as all know by how much.
+        self._sample_unit = 1.0
+        self._blocks: list[Any] = []
 
     def start(self) -> Letters:
         """Begin; the first messages carry public keys.
@@ -79,7 +83,7 @@ class SumAgent:
         """
         if not math.isfinite(self.squared_norm):
             raise OverflowError(f"{self.name}: ||X||^2 is not finite; rescale X")
-        return self._sum.start(setup_words(self.squared_norm, self.X.shape[0]))
+        return self._sum.start(setup_words(_squared_norms(self.X)))
 
     def advance(self, arrived: Letters) -> Letters:
         """Take messages and go on as far as they allow.
@@ -105,13 +109,13 @@ class SumAgent:
         outbox, total = self._sum.advance(arrived)
         return self._go_on(outbox, total)
 
-    def drop(self, other: int) -> Letters:
-        """Take note that another agent has dropped out.
+    def drop(self, *others: int) -> Letters:
+        """Take note that others have dropped out.
 
         Parameters
         ----------
-        other : int
-            Number of the agent that has failed.
+        *others : int
+            Numbers of the agents that have failed at the same time.
 
         Returns
         -------
@@ -121,9 +125,9 @@ class SumAgent:
         Raises
         ------
         DropoutError
-            If the fit cannot go on without it.
+            If the fit cannot go on without them.
         """
-        outbox, total = self._sum.drop(other)
+        outbox, total = self._sum.drop(*others)
         return self._go_on(outbox, total)
 
     def _go_on(self, outbox: Letters, total: Total | None) -> Letters:
@@ -143,15 +147,17 @@ class SumAgent:
         path = self.path
         if total.step == 0:
             path.set_up(total.words)
+            if not path.settings.exact:
+                self.X = path.fixed_point.round_samples(self.X)
+                self._sample_unit = path.fixed_point.sample_unit
+                self._blocks = row_blocks(self.X)
             self._solve_right(_FIRST_SWEEPS)
         else:
             # Alone, an agent has no need to round.
             alone = self._share if path.settings.exact else None
             path.take(total.step, alone or total.words, total.fresh)
             self._end_iteration(total.step)
-        if self.finished or self._share is None:
-            return None
-        return path.fixed_point.encode(self._share)
+        return None if self.finished else self._words
 
     def _end_iteration(self, step: int) -> None:
         """Report, and solve the right factors for the next points."""
@@ -176,6 +182,7 @@ class SumAgent:
         if self.finished:  # no iterate of the right factor is left behind
             self._W = self._extrapolated = self._W[:0]
             self._share = None
+            self._words = self._words[:0]
             self._sum.end()
             return
         if len(path.kept) < len(self._W):
@@ -191,8 +198,9 @@ class SumAgent:
         path = self.path
         point = path.point
         flat = point.reshape(-1, point.shape[-1])
-        products = _right_products(self.X, flat).reshape(self._W.shape)
-        products -= path.settings.right_penalty.l1
+        products = _right_products(self.X, flat * self._sample_unit)
+        products = products.reshape(self._W.shape)
+        products -= path.right.l1
         W = hals(path.gram, products, self._extrapolated.copy(), sweeps)
         previous, self._W = self._W, W
         self._extrapolated = W
@@ -201,23 +209,41 @@ class SumAgent:
             step *= path.weights[:, None, None]
             step += W
             self._extrapolated = np.maximum(step, 0.0, out=step)
-        norms = row_norms(point)
-        normalised = self._extrapolated * norms[:, :, None]
-        gram = normalised @ normalised.transpose(0, 2, 1)
-        for start in self._beyond_bound(gram):
+        norms = row_norms(point)[:, :, None]
+        normalised = self._extrapolated * norms
+        for start in self._beyond_bound(normalised):
             scale = _best_scale(products[start], path.gram[start], W[start])
             self._extrapolated[start] = scale * W[start]
-            normalised[start] = self._extrapolated[start] * norms[start][:, None]
-            gram[start] = normalised[start] @ normalised[start].T
-        flat = normalised.reshape(-1, self.X.shape[0])
-        share = _left_products(self.X, flat).reshape(point.shape)
-        self._share = Totals(gram, share, normalised.sum(axis=2))
+            normalised[start] = self._extrapolated[start] * norms[start]
+        if path.settings.exact:
+            self._share = self._exact_share(normalised)
+        else:
+            self._words, self._share = path.fixed_point.encode(normalised, self._blocks)
 
-    def _beyond_bound(self, gram: Array) -> NDArray[np.intp]:
+    def _beyond_bound(self, normalised: Array) -> NDArray[np.intp]:
         """Return the starts whose summand exceeds the agent's share of the bound."""
-        bound = HEADROOM * self.squared_norm / self.path.point.shape[-1]
-        largest = np.einsum("skk->sk", gram).max(axis=1)
+        bound = HEADROOM**2 * self.squared_norm / self.path.point.shape[-1]
+        largest = np.einsum("skn,skn->sk", normalised, normalised).max(axis=1)
         return np.flatnonzero(~(largest <= bound))
+
+    def _exact_share(self, normalised: Array) -> Totals:
+        """Return the totals of the agent alone, not rounded."""
+        n_starts, n_components, n_samples = normalised.shape
+        flat = normalised.reshape(n_starts * n_components, n_samples)
+        return Totals(
+            normalised @ normalised.transpose(0, 2, 1),
+            _left_products(self.X, flat).reshape(self.path.point.shape),
+            normalised.sum(axis=2),
+        )
+
+
+def _squared_norms(X: Any) -> Array:
+    """Return each sample's squared norm, as if it stood alone."""
+    if sparse.issparse(X):
+        squares = X.astype(np.float64).power(2)
+        return np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
+    X = X.astype(np.float64, copy=False)
+    return np.einsum("nf,nf->n", X, X)
 
 
 def _best_scale(products: Array, gram: Array, W: Array) -> float:

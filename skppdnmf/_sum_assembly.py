@@ -110,9 +110,12 @@ def make_sum_agents(
     ------
     ValueError
         If the degree does not fit the number of agents.
+    OverflowError
+        If a total could wrap.
     """
     n_agents = len(parts)
     path = LeftPath(starts, settings)
+    path.fixed_point.check(sum(part.shape[0] for part in parts))
     trees = SpanningTrees(network)
     # The sums are exact: which pairs share a key has no effect on the result.
     key_graph = (

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from .exchange import (
-    N_LIMBS,
-    from_limbs,
-    from_words,
-    largest_scale,
-    to_limbs,
-    to_words,
-)
+from .exchange import N_LIMBS, TOTAL_BITS, from_limbs, to_limbs
 
 Array = NDArray[np.float64]
 Words = NDArray[np.uint64]
 
-# An agent's share of a total is at most this many times what its samples' squared
-# norm allows without extrapolation, which at most doubles a right factor.
-HEADROOM = 4.0
+# The norm of a right factor's column is at most this many times what its samples'
+# norm allows without extrapolation, which at most doubles it.
+HEADROOM = 2.0
+# The largest entry of a right factor that is common, over its root mean square.
+_LARGEST = 16.0
+# Units in the root mean square of X.
+_SAMPLE_SCALE = 2.0**20
+# Below this, in units, the entries of right factors are taken to be, and products
+# with them are summed in doubles; at the default n_max that is some 60 times the
+# root mean square.
+_LARGEST_RIGHT = 2.0**22
+_GRAM_ROWS = 512
 SETUP_WORDS = N_LIMBS + 1
 
 
@@ -44,9 +47,25 @@ class Totals(NamedTuple):
     sums: Array
 
 
-def setup_words(squared_norm: float, n_samples: int) -> Words:
-    """Return an agent's summand of the first sum: ``||X_i||^2``, exactly, and n_i."""
-    return np.append(to_limbs(squared_norm), np.uint64(n_samples))
+def _rounded_down(value: float) -> str:
+    """Three digits of a large number, not more than it."""
+    digit = 10 ** max(0, math.floor(math.log10(value)) - 2)
+    return f"{value // digit * digit:.3g}"
+
+
+def setup_words(squared_norms: Array) -> Words:
+    """Return an agent's summand of the first sum: ``||X_i||^2``, exactly, and n_i.
+
+    Parameters
+    ----------
+    squared_norms : ndarray of shape (n_i,)
+        Of its samples.
+
+    Returns
+    -------
+    ndarray of uint64, shape (SETUP_WORDS,)
+    """
+    return np.append(to_limbs(squared_norms), np.uint64(len(squared_norms)))
 
 
 def read_setup(words: Words) -> tuple[float, int]:
@@ -55,12 +74,19 @@ def read_setup(words: Words) -> tuple[float, int]:
 
 
 class FixedPoint:
-    """Turns normalised right factors' products into words, and totals back.
+    r"""Turns right factors into words whose sums are exact, and totals back.
+
+    Under ``"secure-sum"`` an agent rounds its samples and its right factors, not the
+    products: these are whole numbers then, exact in whatever order they are summed,
+    so that the totals do not depend on who holds which samples.
 
     With the rows of H scaled to a root mean square of 1, the exact right factor W of
-    samples X_i has ``||W||^2 <= ||X_i||^2 / F``. All entries of the totals A and B are
-    then bounded by ``||X||^2``, which all agents know; its fraction
-    ``||X||^2 / (K F)``, about the size of an entry, is sent as `n_max`.
+    samples X_i has ``||W||^2 <= ||X_i||^2 / F``. Entries of W are multiples of
+
+    .. math:: \frac{16}{n_{max}} \frac{\|X\|}{\sqrt{n K F}},
+
+    16 being about the largest entry over the root mean square, and entries of X of
+    ``2**-20`` times their root mean square.
 
     Parameters
     ----------
@@ -70,11 +96,6 @@ class FixedPoint:
         Fixed-point scale.
     with_sums : bool
         Whether the right factors' column sums are sent, too.
-
-    Raises
-    ------
-    OverflowError
-        If a total could wrap.
     """
 
     def __init__(
@@ -84,30 +105,56 @@ class FixedPoint:
         self.n_features = n_features
         self.n_max = n_max
         self.with_sums = with_sums
-        most = largest_scale(HEADROOM * n_components * math.sqrt(n_features))
-        if n_max > most:
-            raise OverflowError(
-                f"n_max={n_max:g} is too large for the secure sum: with n_components="
-                f"{n_components} and n_features={n_features} a total could exceed 64 "
-                f"bits; the largest is n_max={most:.3g}"
-            )
         self._upper = np.triu_indices(n_components)
-        self._unit = 1.0
-        self._sum_unit = 1.0
+        self.right_unit = self.sample_unit = 1.0
+
+    def check(self, n_samples: int) -> None:
+        """Refuse a scale under which a total could wrap.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of samples n.
+
+        Raises
+        ------
+        OverflowError
+            If `n_max` is too large; the message says how large it may be.
+        """
+        K, F, n = self.n_components, self.n_features, max(1, n_samples)
+        # Norms of a column of W and of X in their units; rounding adds the last term.
+        slack = math.sqrt(n) / 2.0
+        samples = math.sqrt(n * F) * _SAMPLE_SCALE + slack
+        per_scale = HEADROOM * math.sqrt(n * K) / _LARGEST
+        limit = 2.0**TOTAL_BITS
+        most = (min(math.sqrt(limit), limit / samples) - slack) / per_scale
+        if not self.n_max <= most:
+            raise OverflowError(
+                f"n_max={self.n_max:g} is too large for the secure sum: with "
+                f"n_samples={n}, n_components={K} and n_features={F} a total could "
+                f"exceed 64 bits; the largest is n_max={_rounded_down(most)}"
+            )
 
     def set_bound(self, squared_norm: float, n_samples: int) -> None:
-        """Take the public bound that all agents have agreed upon.
+        """Take the public bounds that all agents have agreed upon.
 
         Parameters
         ----------
         squared_norm : float
             ``||X||^2``.
         n_samples : int
-            Number of samples.
+            Number of samples n.
+
+        Raises
+        ------
+        OverflowError
+            If a total could wrap.
         """
-        K, F = self.n_components, self.n_features
-        self._unit = (squared_norm or 1.0) / (K * F)
-        self._sum_unit = math.sqrt((n_samples or 1) * (squared_norm or 1.0) / F) / K
+        self.check(n_samples)
+        K, F, n = self.n_components, self.n_features, max(1, n_samples)
+        norm = math.sqrt(squared_norm) or 1.0
+        self.right_unit = _LARGEST / self.n_max * norm / math.sqrt(n * K * F)
+        self.sample_unit = norm / math.sqrt(n * F) / _SAMPLE_SCALE
 
     @property
     def words_per_start(self) -> int:
@@ -116,32 +163,74 @@ class FixedPoint:
         n_words = K * (K + 1) // 2 + K * self.n_features
         return n_words + (K if self.with_sums else 0)
 
-    def resolution(self, n_agents: int) -> float:
-        """Typical rounding error of ``<B, H>``, in units of ``||X||^2``."""
-        quanta = math.sqrt(n_agents / 12.0)
-        return quanta / (math.sqrt(self.n_components * self.n_features) * self.n_max)
+    def resolution(self) -> float:
+        """Size of what rounding makes of the objective, in units of ``||X||^2``."""
+        samples = 1.0 / (_SAMPLE_SCALE * math.sqrt(self.n_features))
+        return (_LARGEST / self.n_max) ** 2 / 12.0 + samples
 
-    def encode(self, totals: Totals) -> Words:
-        """Return an agent's normalised summand in words.
+    def round_samples(self, X: Any) -> Any:
+        """Return an agent's samples in whole numbers of `sample_unit`.
 
         Parameters
         ----------
-        totals : Totals
-            The agent's share of the totals, for rows of H of root mean square 1.
+        X : ndarray or sparse matrix of shape (n_i, F)
+            Its samples.
 
         Returns
         -------
-        ndarray of uint64, one-dimensional
+        ndarray or sparse matrix of float64
         """
-        scale = self.n_max / self._unit
-        n_starts = len(totals.gram)
-        parts = [
-            to_words(totals.gram[:, self._upper[0], self._upper[1]], scale),
-            to_words(totals.products.reshape(n_starts, -1), scale),
-        ]
+        rounded = X.astype(np.float64)
+        values = rounded.data if sparse.issparse(X) else rounded
+        values /= self.sample_unit
+        np.rint(values, out=values)
+        return rounded
+
+    def encode(self, right: Array, blocks: list[Any]) -> tuple[Words, Totals]:
+        """Return an agent's summand, in words and as the numbers they stand for.
+
+        Parameters
+        ----------
+        right : ndarray of shape (S, K, n_i)
+            Its right factors, for rows of H of root mean square 1.
+        blocks : list of ndarray or sparse matrix of shape (m, F)
+            Its rounded samples, in `row_blocks`.
+
+        Returns
+        -------
+        words : ndarray of uint64, one-dimensional
+            What the agent adds to the sum.
+        share : Totals
+            The same in numbers.
+        """
+        K, F = self.n_components, self.n_features
+        n_starts = len(right)
+        whole = np.rint(right / self.right_unit)
+        products = np.zeros((n_starts * K, F), dtype=np.int64)
+        end = 0
+        for block in blocks:
+            start, end = end, end + block.shape[0]
+            flat = whole[:, :, start:end].reshape(n_starts * K, -1)
+            product = (block.T @ flat.T).T if sparse.issparse(block) else flat @ block
+            products += np.asarray(product).astype(np.int64)
+        gram = np.zeros((n_starts, K, K), dtype=np.int64)
+        for start in range(0, whole.shape[2], _GRAM_ROWS):
+            part = whole[:, :, start : start + _GRAM_ROWS]
+            gram += (part @ part.transpose(0, 2, 1)).astype(np.int64)
+        sums = whole.sum(axis=2).astype(np.int64)
+        parts = [gram[:, self._upper[0], self._upper[1]], products]
         if self.with_sums:
-            parts.append(to_words(totals.sums, self.n_max / self._sum_unit))
-        return np.concatenate([part.ravel() for part in parts])
+            parts.append(sums)
+        words = np.concatenate([part.ravel() for part in parts]).view(np.uint64)
+        return words, self._numbers(gram, products.reshape(n_starts, K, F), sums)
+
+    def _numbers(self, gram: Any, products: Any, sums: Any) -> Totals:
+        """Return totals from whole numbers."""
+        return Totals(
+            gram * self.right_unit**2,
+            products * (self.right_unit * self.sample_unit),
+            sums * self.right_unit,
+        )
 
     def decode(self, words: Words, n_starts: int) -> Totals:
         """Return the totals from the sum of all agents' words.
@@ -158,18 +247,41 @@ class FixedPoint:
         Totals
         """
         K, F = self.n_components, self.n_features
-        scale = self.n_max / self._unit
         ends = np.cumsum([n_starts * K * (K + 1) // 2, n_starts * K * F])
-        upper, products, sums = np.split(words, ends)
+        upper, products, sums = np.split(words.view(np.int64), ends)
         gram = np.zeros((n_starts, K, K))
         rows, columns = self._upper
-        gram[:, rows, columns] = from_words(upper, scale).reshape(n_starts, -1)
+        gram[:, rows, columns] = upper.reshape(n_starts, -1)
         gram[:, columns, rows] = gram[:, rows, columns]
-        column_sums = np.zeros((n_starts, K))
-        if self.with_sums:
-            column_sums = from_words(sums, self.n_max / self._sum_unit)
-        return Totals(
-            gram,
-            from_words(products, scale).reshape(n_starts, K, F),
-            column_sums.reshape(n_starts, K),
+        if not self.with_sums:
+            sums = np.zeros(n_starts * K, dtype=np.int64)
+        return self._numbers(
+            gram, products.reshape(n_starts, K, F), sums.reshape(n_starts, K)
         )
+
+
+def row_blocks(X: Any) -> list[Any]:
+    """Split rounded samples so that products with them are exact in doubles.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n_i, F)
+        Samples in whole numbers.
+
+    Returns
+    -------
+    list of ndarray or sparse matrix
+        Its rows, as many in each as may be summed.
+    """
+    n_rows = X.shape[0]
+    is_sparse = sparse.issparse(X)
+    largest = float(np.abs(X.data if is_sparse else X).max(initial=1.0))
+    most = max(1, int(2.0**53 / (largest * _LARGEST_RIGHT)))
+    if n_rows <= most or (is_sparse and _fullest_column(X) <= most):
+        return [X]
+    return [X[start : start + most] for start in range(0, n_rows, most)]
+
+
+def _fullest_column(X: Any) -> int:
+    """Return the most entries of a column."""
+    return int(np.bincount(X.indices, minlength=1).max(initial=0))

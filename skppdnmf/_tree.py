@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
 
 from ._network import Network
 from .exceptions import DropoutError
@@ -13,7 +15,8 @@ from .exchange import Tree
 class SpanningTrees:
     """The breadth-first trees that all agents derive from the public graph.
 
-    The root is the agent of least eccentricity, of the lowest number among several.
+    The root is the agent of least eccentricity; among several the one with the
+    fewest hops to all others together, and then that of the lowest number.
 
     Parameters
     ----------
@@ -64,13 +67,16 @@ class SpanningTrees:
         rest = network
         if dropped:
             rest = Network(network.adjacency[np.ix_(left, left)])
-        eccentricities = rest.eccentricities
-        if not len(left) or eccentricities.max() > len(left):
+        hops = csgraph.shortest_path(
+            sparse.csr_matrix(rest.adjacency), method="D", unweighted=True
+        )
+        if not np.isfinite(hops).all():
             raise DropoutError(
                 f"without {len(dropped)} agents that have dropped out the graph of "
                 f"the other {len(left)} is not connected"
             )
-        root = int(np.argmin(eccentricities))
+        # In this order: what the agents send does not depend on their numbering.
+        root = int(np.lexsort((hops.sum(axis=1), hops.max(axis=1)))[0])
         parents: dict[int, int] = {}
         children: dict[int, list[int]] = {root: []}
         waiting = [root]

@@ -37,7 +37,8 @@ class NeighbourAttack(ABC):
         Raises
         ------
         ValueError
-            If the two are not neighbours, or the victim holds no samples.
+            If the two are not neighbours, the victim holds no samples, or the fit was
+            under ``protocol="secure-sum"``.
         """
         view = attacker_view(transcript, attacker, victim)
         started = time.perf_counter()
@@ -79,6 +80,11 @@ class NeighbourAttack(ABC):
 def attacker_view(transcript: Transcript, attacker: Label, victim: Label) -> AgentView:
     """Return the attacker's view of a neighbour that has something to lose."""
     view = transcript.view(attacker)
+    if view.public.protocol != "consensus":
+        raise ValueError(
+            f"protocol={view.public.protocol!r}: neighbours send no masked answers; "
+            "PooledSimulationAttack attacks the totals"
+        )
     victims = view.public.neighbours(attacker)
     if victim not in victims:
         transcript.view(victim)  # raises if there is no such agent

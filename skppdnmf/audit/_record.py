@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,6 @@ from sklearn.base import clone
 
 from .._agent import Agent
 from .._estimator import PrivateDistributedNMF
-from .._network import Network
 from ..exceptions import PrivacyWarning
 from ..exchange import (
     REPLY,
@@ -24,6 +22,8 @@ from ..exchange import (
     SimulatedCipher,
 )
 from ..exchange._messages import KIND_NAMES
+from ._recording import RecordedAgent, Recorder, frozen
+from ._sum_record import SumRecorder
 from ._transcript import AgentView, Label, Letter, Public, Round, State, Transcript
 
 Letters = list[tuple[int, Message]]
@@ -45,7 +45,8 @@ def record(
         Label of the agent that holds each sample.
     dither : bool, default=True
         False leaves the dither out of the answers, as the paper prints the protocol.
-        For studying what the dither is good for; an estimator always adds it.
+        For studying what the dither is good for; an estimator always adds it. Has no
+        meaning under ``protocol="secure-sum"``.
 
     Returns
     -------
@@ -58,8 +59,8 @@ def record(
     TypeError
         If `estimator` is no `PrivateDistributedNMF`.
     ValueError
-        If `encryption` is None, which hides nothing that could be audited, or there
-        is one agent only; and as in `PrivateDistributedNMF.fit`.
+        If `encryption` is None under the consensus, which hides nothing that could be
+        audited, or there is one agent only; and as in `PrivateDistributedNMF.fit`.
 
     Examples
     --------
@@ -76,7 +77,7 @@ def record(
     """
     check_estimator(estimator)
     model = clone(estimator).set_params(n_jobs=1)
-    recorder = _Recorder(dither)
+    recorder: Recorder = _RECORDERS[model.protocol](dither)
     model._recorder = recorder
     try:
         with warnings.catch_warnings():
@@ -94,45 +95,24 @@ def check_estimator(estimator: Any) -> None:
         raise TypeError(
             f"expected a PrivateDistributedNMF, got a {type(estimator).__name__}"
         )
-    if estimator.protocol != "consensus":
-        raise ValueError(
-            f"protocol={estimator.protocol!r}: record knows 'consensus' only"
-        )
-    if estimator.encryption is None:
+    if estimator.protocol == "consensus" and estimator.encryption is None:
         raise ValueError(
             "encryption=None: neighbours read each other's left factors, there is "
             'nothing to audit; use encryption="simulated" or "paillier"'
         )
 
 
-class _Recorder:
-    """Wraps the agents of one fit and gathers what they saw."""
+class _Recorder(Recorder):
+    """Wraps the agents of the consensus."""
 
     def __init__(self, dither: bool) -> None:
+        super().__init__()
         self.dither = dither
-        self.agents: list[_RecordedAgent] = []
-        self.letters: list[Letter] = []
 
-    def attach(
-        self,
-        agents: list[Agent],
-        network: Network,
-        labels: Sequence[Label],
-        order: NDArray[np.intp],
-    ) -> list[_RecordedAgent]:
-        """Return agents that behave alike and are recorded."""
-        if len(agents) < 2:
-            raise ValueError("an audit needs at least two agents, got one")
-        # Views number the agents as the user does: the order in which they run
-        # follows from their data.
-        self.order = order
-        self.user_labels = tuple(labels)
-        self.labels = tuple(labels[k] for k in order)
-        place = np.argsort(order)
-        self.adjacency = _frozen(np.asarray(network.adjacency)[np.ix_(place, place)])
-        self.start = _frozen(agents[0].left.U)
-        self.agents = [_RecordedAgent(agent, self) for agent in agents]
-        return self.agents
+    def wrap(self, agents: list[Agent]) -> list[Any]:
+        """Return recorded agents."""
+        self.start = frozen(agents[0].left.U)
+        return [_RecordedAgent(agent, self) for agent in agents]
 
     def transcript(self, model: PrivateDistributedNMF) -> Transcript:
         """Put everything together once the fit is over."""
@@ -144,7 +124,7 @@ class _Recorder:
             start=self.start,
             scale=one._scale,
             unit=one._unit,
-            components=_frozen(model.components_),
+            components=frozen(model.components_),
             protocol=model.protocol,
             encryption=model.encryption,
         )
@@ -163,75 +143,41 @@ class _Recorder:
         return Transcript(public, views, self.letters, model, self.dither)
 
 
-class _RecordedAgent:
+class _RecordedAgent(RecordedAgent):
     """An agent whose messages, masks and decrypted answers are noted."""
 
+    recorder: _Recorder
+
     def __init__(self, agent: Agent, recorder: _Recorder) -> None:
-        self.agent = agent
-        self.recorder = recorder
-        self.label = recorder.labels[agent.number]
+        super().__init__(agent, recorder)
         self.rounds: dict[int, Round] = {}
         self.states: list[State] = []
-        self.sent: list[Letter] = []
-        self.received: list[Letter] = []
-        self._turn = -1
         self._arrived: dict[int, tuple[int, Message]] = {}
         self._answered: dict[int, tuple[Any, Any]] = {}
         tap = _tapped(agent.cipher, self)
         agent.cipher = tap
         agent._average_exchange.cipher = agent._left_exchange.cipher = tap
 
-    @property
-    def name(self) -> str:
-        """The agent's name."""
-        return self.agent.name
+    def note_arrival(self, sender: int, message: Message) -> None:
+        """Note whose answer this is until it is decrypted."""
+        if message.kind == REPLY:
+            self._arrived[id(message.payload)] = (sender, message)
 
-    @property
-    def finished(self) -> bool:
-        """Whether the agent has finished."""
-        return self.agent.finished
-
-    @property
-    def reports(self) -> list[Any]:
-        """The agent's reports that nobody has taken yet."""
-        return self.agent.reports
-
-    @reports.setter
-    def reports(self, reports: list[Any]) -> None:
-        self.agent.reports = reports
-
-    def start(self) -> Letters:
-        """As the agent's."""
-        return self._send(self.agent.start())
-
-    def advance(self, arrived: Letters) -> Letters:
-        """As the agent's."""
-        for sender, message in arrived:
-            other = self.recorder.labels[sender]
-            # The turn in which the neighbour sent it.
-            self.received.append(_letter(self._turn, other, self.label, message))
-            if message.kind == REPLY:
-                self._arrived[id(message.payload)] = (sender, message)
+    def go_on(self, arrived: Letters) -> Letters:
+        """Let the agent take its messages, and note the end of an iteration."""
         iteration = self.agent.iteration
         outbox = self.agent.advance(arrived)
         if self.agent.iteration > iteration:
             self._note_state()
-        return self._send(outbox)
-
-    def _send(self, outbox: Letters) -> Letters:
-        """Note what goes out, and the masks of the answers in it."""
-        self._turn += 1
-        for receiver, message in outbox:
-            other = self.recorder.labels[receiver]
-            letter = _letter(self._turn, self.label, other, message)
-            self.sent.append(letter)
-            self.recorder.letters.append(letter)
-            if message.kind == REPLY:
-                masks, dither = self._answered.pop(id(message.payload))
-                one = self.rounds[message.round]
-                one.masks[other] = _frozen(np.atleast_1d(masks), np.int32)
-                one.dithers[other] = _frozen(dither, np.int32)
         return outbox
+
+    def note_departure(self, receiver: Label, message: Message) -> None:
+        """Note the masks of an answer."""
+        if message.kind == REPLY:
+            masks, dither = self._answered.pop(id(message.payload))
+            one = self.rounds[message.round]
+            one.masks[receiver] = frozen(np.atleast_1d(masks), np.int32)
+            one.dithers[receiver] = frozen(dither, np.int32)
 
     def _note_state(self) -> None:
         """Note the factors after an iteration."""
@@ -239,7 +185,28 @@ class _RecordedAgent:
         # H from the report: the next iteration has begun to change the agent's.
         H = agent.reports[-1].H
         W = agent.right.W / agent._unit
-        self.states.append(State(agent.iteration, _frozen(H), _frozen(W)))
+        self.states.append(State(agent.iteration, frozen(H), frozen(W)))
+
+    @staticmethod
+    def letter(turn: int, sender: Label, receiver: Label, message: Message) -> Letter:
+        """Describe a message as the link saw it."""
+        payload = message.payload
+        # Bare numbers stand for ciphertexts: nobody would see them.
+        real = payload is None or isinstance(payload.data, bytes)
+        return Letter(
+            turn,
+            sender,
+            receiver,
+            KIND_NAMES[message.kind],
+            message.round,
+            message.value_bits,
+            message.left_count,
+            message.fit_count,
+            message.scale,
+            message.n_ciphertexts,
+            message.n_bytes,
+            message.to_bytes() if real else None,
+        )
 
     # Called by the tapped cipher ------------------------------------------------
 
@@ -250,7 +217,7 @@ class _RecordedAgent:
         if number not in self.rounds:  # else the same again in wider slots
             n_max = float(exchange.n_max or 1.0)
             self.rounds[number] = Round(
-                number, self.agent.phase, self.agent.iteration, n_max, _frozen(values)
+                number, self.agent.phase, self.agent.iteration, n_max, frozen(values)
             )
 
     def note_reply(self, payload: Payload, masks: Any, dither: Any) -> None:
@@ -261,7 +228,7 @@ class _RecordedAgent:
         """Note what a neighbour's answer holds."""
         sender, message = self._arrived.pop(id(payload))
         label = self.recorder.labels[sender]
-        self.rounds[message.round].answers[label] = _frozen(integers)
+        self.rounds[message.round].answers[label] = frozen(integers)
 
 
 class _Tap:
@@ -326,29 +293,7 @@ def _tapped(cipher: Cipher, agent: _RecordedAgent) -> Any:
     return tap
 
 
-def _letter(turn: int, sender: Label, receiver: Label, message: Message) -> Letter:
-    """Describe a message as the link saw it."""
-    payload = message.payload
-    # Bare numbers stand for ciphertexts: nobody would see them.
-    real = payload is None or isinstance(payload.data, bytes)
-    return Letter(
-        turn,
-        sender,
-        receiver,
-        KIND_NAMES[message.kind],
-        message.round,
-        message.value_bits,
-        message.left_count,
-        message.fit_count,
-        message.scale,
-        message.n_ciphertexts,
-        message.n_bytes,
-        message.to_bytes() if real else None,
-    )
-
-
-def _frozen(array: Any, dtype: Any = None) -> NDArray:
-    """Copy numbers that no one changes afterwards."""
-    result = np.array(array, dtype=dtype)
-    result.flags.writeable = False
-    return result
+_RECORDERS: dict[str, Any] = {
+    "consensus": _Recorder,
+    "secure-sum": lambda dither: SumRecorder(),
+}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._settings import AgentSettings
+from ._sum_views import Sum, SumLetter
 
 Label = Hashable
 
@@ -102,27 +102,34 @@ class Public:
         Labels of the agents, in the order of the nodes.
     adjacency : ndarray of shape (n_agents, n_agents)
         The graph, in the same order.
-    settings : AgentSettings
+    settings : AgentSettings or PathSettings
         What the agents agreed upon.
     start : ndarray of shape (K, F)
         Common start of the left factor.
     scale, unit : float
-        Agreed scale of the penalties and agreed unit of the left factor.
+        Agreed scale of the penalties and agreed unit of the left factor; 1 under the
+        secure sum.
     components : ndarray of shape (K, F)
         The result.
     protocol, encryption : str
-        As for `PrivateDistributedNMF`.
+        As for `PrivateDistributedNMF`; the encryption is None under the secure sum.
+    starts : ndarray of shape (S, K, F) or None
+        All common starts under the secure sum, `start` the first of them.
+    key_graph : dict of tuples
+        Under the secure sum the labels with whom each agent shares a key.
     """
 
     labels: tuple[Label, ...]
     adjacency: NDArray
-    settings: AgentSettings
+    settings: Any
     start: NDArray[np.float64]
     scale: float
     unit: float
     components: NDArray[np.floating]
     protocol: str
-    encryption: str
+    encryption: str | None
+    starts: NDArray[np.float64] | None = None
+    key_graph: dict[Label, tuple[Label, ...]] = field(default_factory=dict)
 
     def node(self, label: Label) -> int:
         """Return the node of an agent.
@@ -174,11 +181,15 @@ class AgentView:
     X : ndarray or sparse matrix of shape (n_i, F)
         Its own samples.
     rounds : tuple of Round
-        Its exchanges.
+        Its exchanges; none under the secure sum.
     states : tuple of State
-        Its factors after each iteration.
-    sent, received : tuple of Letter
+        Its factors after each iteration; none under the secure sum.
+    sent, received : tuple of Letter or of SumLetter
         Its messages.
+    sums : tuple of Sum
+        Under the secure sum its summands and the totals.
+    public_keys : dict of bytes
+        Under the secure sum every agent's public key.
     """
 
     label: Label
@@ -186,8 +197,10 @@ class AgentView:
     X: Any
     rounds: tuple[Round, ...]
     states: tuple[State, ...]
-    sent: tuple[Letter, ...]
-    received: tuple[Letter, ...]
+    sent: tuple[Any, ...]
+    received: tuple[Any, ...]
+    sums: tuple[Sum, ...] = ()
+    public_keys: dict[Label, bytes] = field(default_factory=dict)
 
     @property
     def left_rounds(self) -> list[Round]:
@@ -203,12 +216,12 @@ class LinkView:
     ----------
     public : Public
         What everybody knows.
-    letters : dict of tuples of Letter
+    letters : dict of tuples of Letter or of SumLetter
         For each directed edge ``(sender, receiver)`` its messages.
     """
 
     public: Public
-    letters: dict[tuple[Label, Label], tuple[Letter, ...]]
+    letters: dict[tuple[Label, Label], tuple[Any, ...]]
 
 
 class Transcript:
@@ -223,7 +236,7 @@ class Transcript:
         What everybody knows.
     views : dict of AgentView
         For each label.
-    letters : iterable of Letter
+    letters : list of Letter or of SumLetter
         All messages, in the order in which they were sent.
     estimator : PrivateDistributedNMF
         The fitted estimator.
@@ -260,7 +273,7 @@ class Transcript:
         self,
         public: Public,
         views: dict[Label, AgentView],
-        letters: list[Letter],
+        letters: list[Letter] | list[SumLetter],
         estimator: Any,
         dither: bool,
     ) -> None:
@@ -269,7 +282,7 @@ class Transcript:
         self.dither = dither
         self.agents = list(public.labels)
         self._views = views
-        links: dict[tuple[Label, Label], list[Letter]] = {}
+        links: dict[tuple[Label, Label], list[Any]] = {}
         for letter in letters:
             links.setdefault((letter.sender, letter.receiver), []).append(letter)
         self.links = LinkView(
@@ -296,7 +309,7 @@ class Transcript:
         self.public.node(agent)
         return self._views[agent]
 
-    def link(self, sender: Label, receiver: Label) -> tuple[Letter, ...]:
+    def link(self, sender: Label, receiver: Label) -> tuple[Any, ...]:
         """Return what went over one directed edge.
 
         Parameters
@@ -306,7 +319,7 @@ class Transcript:
 
         Returns
         -------
-        tuple of Letter
+        tuple of Letter or of SumLetter
             Empty where there is no such edge.
 
         Raises
@@ -337,10 +350,15 @@ class Transcript:
         }
 
     def __repr__(self) -> str:
-        n_rounds = len(self.view(self.agents[0]).rounds)
+        view = self.view(self.agents[0])
         n_letters = sum(map(len, self.links.letters.values()))
+        if self.public.protocol == "secure-sum":
+            return (
+                f"Transcript({len(self.agents)} agents, {len(view.sums)} sums, "
+                f"{n_letters} messages, protocol='secure-sum')"
+            )
         return (
-            f"Transcript({len(self.agents)} agents, {n_rounds} exchanges, "
+            f"Transcript({len(self.agents)} agents, {len(view.rounds)} exchanges, "
             f"{n_letters} messages, encryption={self.public.encryption!r}, "
             f"masking={self.public.settings.masking!r}, dither={self.dither})"
         )

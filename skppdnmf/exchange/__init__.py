@@ -25,6 +25,7 @@ from ._messages import (
 )
 from ._modular import (
     N_LIMBS,
+    TOTAL_BITS,
     from_limbs,
     from_words,
     largest_scale,
@@ -73,6 +74,7 @@ __all__ = [
     "SUM_KIND_NAMES",
     "SUM_UP",
     "TABLES",
+    "TOTAL_BITS",
     "WIDEN",
     "WORD_BYTES",
     "Cipher",

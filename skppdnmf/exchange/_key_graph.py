@@ -47,12 +47,23 @@ def key_degree(
         ``n_agents - 1`` (all pairs) up to 50 agents, else the smallest sufficient
         even k.
 
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+
     Examples
     --------
     >>> from skppdnmf.exchange import key_degree
     >>> key_degree(10), key_degree(50), key_degree(1000), key_degree(100_000)
     (9, 49, 64, 72)
     """
+    if n_agents < 1:
+        raise ValueError(f"n_agents={n_agents} should be >= 1")
+    if not 0 < colluding < 1:
+        raise ValueError(f"colluding={colluding} should be above 0 and below 1")
+    if failure_bits < 1:
+        raise ValueError(f"failure_bits={failure_bits} should be >= 1")
     if n_agents <= ALL_PAIRS:
         return n_agents - 1
     bits = failure_bits + math.log2(n_agents)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,8 +10,10 @@ Words = NDArray[np.uint64]
 # Doubles are whole multiples of 2**-1074 below 2**1024.
 _LEAST_EXPONENT = -1074
 _LIMB_BITS = 32
+_MANTISSA_BITS = 53
+_HALF_BITS = 26  # sums of so many bits fit 64
 N_LIMBS = -(-(1024 - _LEAST_EXPONENT) // _LIMB_BITS)
-_TOTAL_BITS = 62  # of the magnitude of a total, with a bit to spare
+TOTAL_BITS = 62  # of the magnitude of a total, with a bit to spare
 
 
 def largest_scale(bound: float) -> float:
@@ -34,7 +34,7 @@ def largest_scale(bound: float) -> float:
     >>> largest_scale(4.0) == 2.0**60
     True
     """
-    return 2.0**_TOTAL_BITS / bound
+    return 2.0**TOTAL_BITS / bound
 
 
 def to_words(values: NDArray[np.floating], scale: float) -> Words:
@@ -65,11 +65,12 @@ def to_words(values: NDArray[np.floating], scale: float) -> Words:
     >>> from_words(words + words, 100)
     array([ 1. , -0.5])
     """
-    scaled = np.rint(values * scale)
+    with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        scaled = np.rint(values * scale)
     largest = float(np.abs(scaled).max(initial=0.0))
-    if not largest <= 2.0**_TOTAL_BITS:
+    if not largest <= 2.0**TOTAL_BITS:
         raise OverflowError(
-            f"a summand of {largest:.3g} fixed-point units exceeds 2**{_TOTAL_BITS}, "
+            f"a summand of {largest:.3g} fixed-point units exceeds 2**{TOTAL_BITS}, "
             "the total could wrap"
         )
     return scaled.astype(np.int64).view(np.uint64)
@@ -92,15 +93,15 @@ def from_words(words: Words, scale: float) -> NDArray[np.float64]:
     return words.view(np.int64) / scale
 
 
-def to_limbs(value: float) -> Words:
-    """Return a nonnegative double exactly, in words that hold 32 bits each.
+def to_limbs(values: float | NDArray[np.floating]) -> Words:
+    """Return the sum of nonnegative doubles exactly, in words that hold 32 bits each.
 
-    Whatever the doubles' magnitudes, up to 2**31 of them are summed exactly, so
-    that no scale has to be agreed beforehand.
+    Whatever the doubles' magnitudes, up to 2**31 such words are summed exactly, so
+    that no scale has to be agreed beforehand, and the order has no effect.
 
     Parameters
     ----------
-    value : float
+    values : float or ndarray of float64
         Nonnegative and finite.
 
     Returns
@@ -110,7 +111,7 @@ def to_limbs(value: float) -> Words:
     Raises
     ------
     OverflowError
-        If the value is negative or not finite.
+        If a value is negative or not finite, or the sum exceeds the largest double.
 
     Examples
     --------
@@ -118,13 +119,23 @@ def to_limbs(value: float) -> Words:
     >>> from_limbs(to_limbs(0.1) + to_limbs(1e300) + to_limbs(0.1))
     1e+300
     """
-    if not (math.isfinite(value) and value >= 0):
-        raise OverflowError(f"{value} is no finite, nonnegative number")
-    mantissa, exponent = math.frexp(value)
-    shift = exponent - 53 - _LEAST_EXPONENT
-    whole = int(mantissa * 2.0**53)
-    whole = whole << shift if shift >= 0 else whole >> -shift  # no bit is lost
-    data = whole.to_bytes(N_LIMBS * _LIMB_BITS // 8, "little")
+    doubles = np.atleast_1d(np.asarray(values, dtype=np.float64)).ravel()
+    wrong = doubles[~(np.isfinite(doubles) & (doubles >= 0))]
+    if wrong.size:
+        raise OverflowError(f"{wrong[0]} is no finite, nonnegative number")
+    mantissas, exponents = np.frexp(doubles)
+    whole = np.ldexp(mantissas, _MANTISSA_BITS).astype(np.int64)
+    total = 0
+    for exponent in np.unique(exponents):
+        here = whole[exponents == exponent]
+        high, low = here >> _HALF_BITS, here & ((1 << _HALF_BITS) - 1)
+        partial = (int(high.sum()) << _HALF_BITS) + int(low.sum())
+        shift = int(exponent) - _MANTISSA_BITS - _LEAST_EXPONENT
+        total += partial << shift if shift >= 0 else partial >> -shift  # loses no bit
+    try:
+        data = total.to_bytes(N_LIMBS * _LIMB_BITS // 8, "little")
+    except OverflowError as error:
+        raise OverflowError("the sum exceeds the largest double") from error
     return np.frombuffer(data, dtype="<u4").astype(np.uint64)
 
 

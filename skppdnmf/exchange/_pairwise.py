@@ -24,6 +24,8 @@ _PURPOSE = b"skppdnmf pairwise mask"
 # Words expanded and added at a time, which stay in the processor's cache.
 _CHUNK_WORDS = 1 << 15
 _ZEROS = bytes(8 * _CHUNK_WORDS)
+# Before version 43 cryptography asked for so many bytes more than it writes.
+_SLACK_BYTES = 15
 
 
 class PairwiseMasks:
@@ -128,12 +130,12 @@ class PairwiseMasks:
             )
             for other in others
         ]
-        buffer = bytearray(8 * min(len(words), _CHUNK_WORDS))
+        buffer = bytearray(8 * min(len(words), _CHUNK_WORDS) + _SLACK_BYTES)
         for start in range(0, len(words), _CHUNK_WORDS):
             part = masked[start : start + _CHUNK_WORDS]
             n_bytes = part.nbytes
-            target = memoryview(buffer)[:n_bytes]
-            stream = np.frombuffer(target, dtype="<u8")
+            target = memoryview(buffer)[: n_bytes + _SLACK_BYTES]
+            stream = np.frombuffer(target[:n_bytes], dtype="<u8")
             zeros = memoryview(_ZEROS)[:n_bytes]
             for adds, cipher in ciphers:
                 cipher.update_into(zeros, target)

@@ -219,17 +219,18 @@ class SecureSum:
         news, self._news = self._news, None
         return self._sent(), news
 
-    def drop(self, other: int) -> tuple[Letters, Total | None]:
-        """Take note that another agent has dropped out: the present sum is void.
+    def drop(self, *others: int) -> tuple[Letters, Total | None]:
+        """Take note that others have dropped out: the present sum is void.
 
         The agents first bring each other to the last total that any of them has
         learnt, so that no two totals of the same summands are ever formed, and then
-        begin the next sum anew, without the other and with fresh masks.
+        begin the next sum anew, without the others and with fresh masks.
 
         Parameters
         ----------
-        other : int
-            Number of the agent.
+        *others : int
+            Numbers of agents that have dropped out at the same time. All agents
+            must be told the same, in the same order.
 
         Returns
         -------
@@ -242,7 +243,7 @@ class SecureSum:
             If the agents that are left cannot reach each other, or share too few
             keys.
         """
-        self._dropped |= {other}
+        self._dropped |= set(others)
         self._epoch += 1
         self._tree = self._trees(self._dropped)
         peers = {member: set(self._peers(member)) for member in self._tree.children}

@@ -131,4 +131,8 @@ class SumMessage:
         middle = SUM_HEADER_BYTES + WORD_BYTES * n_words
         words = np.frombuffer(data[SUM_HEADER_BYTES:middle], dtype="<u8")
         keys = dict(_KEY.iter_unpack(data[middle:]))
+        if len(keys) != n_keys:
+            raise CorruptedMessageError(
+                f"{SUM_KIND_NAMES[kind]}: {n_keys} keys of {len(keys)} agents"
+            )
         return cls(kind, epoch, step, words.astype(np.uint64), keys)

@@ -1,0 +1,126 @@
+"""What an agent can compute of the others' samples from the totals."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._hals import hals
+from .._left_path import LeftPath, row_norms
+from .._sum_agent import FIRST_SWEEPS, SWEEPS
+from .._totals import Totals, read_setup
+from ._transcript import AgentView
+
+Array = NDArray[np.float64]
+
+
+class Stage(NamedTuple):
+    """One sum: what all agents know of it, and what the others' summands add up to.
+
+    Parameters
+    ----------
+    point, gram : ndarray of shape (S, K, F) and (S, K, K)
+        The left factors, and their problem's matrix.
+    linear : float
+        Linear penalty on the right factors.
+    weights : ndarray of shape (S,)
+        Of the extrapolation.
+    kept : ndarray of int
+        Starts of the stage before that are left.
+    divisors : ndarray of shape (S, K) or None
+        Of the right factors' columns.
+    totals : Totals
+        The others'.
+    """
+
+    point: Array
+    gram: Array
+    linear: float
+    weights: Array
+    kept: NDArray[np.intp]
+    divisors: Array | None
+    totals: Totals
+
+
+class Pool:
+    """The samples of all others, as one agent knows them from the totals.
+
+    The left factors' path is a function of the totals, so that every agent can
+    follow it again. What remains of a total without the agent's own summand is a sum
+    over the others' samples, each of which contributes by itself: `simulate` gives
+    the contributions of any samples.
+
+    Parameters
+    ----------
+    view : AgentView
+        The agent's.
+    max_sums : int
+        How many sums to use, the setup not counted.
+
+    Attributes
+    ----------
+    n_samples : int
+        Of all others.
+    squared_norm : float
+        Of their samples.
+    stages : list of Stage
+        One for each sum.
+    """
+
+    def __init__(self, view: AgentView, max_sums: int) -> None:
+        # After a dropout totals are over other agents.
+        sums = [one for one in view.sums if one.total is not None and not one.epoch]
+        setup, *rest = sums[: max_sums + 1]
+        assert view.public.starts is not None
+        path = LeftPath(view.public.starts.copy(), view.public.settings)
+        path.set_up(setup.total)
+        self.squared_norm, self.n_samples = read_setup(setup.total - setup.words)
+        self.stages = []
+        for one in rest:
+            others = path.fixed_point.decode(one.total - one.words, path.n_starts)
+            self.stages.append(
+                Stage(
+                    path.point,
+                    path.gram,
+                    path.right.l1,
+                    path.weights,
+                    path.kept,
+                    path.divisors,
+                    others,
+                )
+            )
+            path.take(one.step, one.total)
+
+    def simulate(self, X: Array) -> list[Array]:
+        """Return the right factors that samples have in each sum.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, F)
+            Samples.
+
+        Returns
+        -------
+        list of ndarray of shape (S, K, n)
+            Transposed, for rows of the left factors of root mean square 1, and not
+            rounded.
+        """
+        result = []
+        W = extrapolated = np.zeros((*self.stages[0].point.shape[:2], len(X)))
+        for number, stage in enumerate(self.stages):
+            S, K, F = stage.point.shape
+            if number:
+                W, extrapolated = W[stage.kept], extrapolated[stage.kept]
+                if stage.divisors is not None:
+                    W = W / stage.divisors[:, :, None]
+                    extrapolated = extrapolated / stage.divisors[:, :, None]
+            products = (stage.point.reshape(-1, F) @ X.T).reshape(S, K, -1)
+            products -= stage.linear
+            sweeps = SWEEPS if number else FIRST_SWEEPS
+            previous, W = W, hals(stage.gram, products, extrapolated.copy(), sweeps)
+            step = stage.weights[:, None, None] * (W - previous)
+            extrapolated = np.maximum(W + step, 0.0)
+            result.append(extrapolated * row_norms(stage.point)[:, :, None])
+        return result

@@ -1,0 +1,208 @@
+"""Helpers shared by the tests of the secure sum."""
+
+import warnings
+from contextlib import contextmanager
+
+import numpy as np
+from scipy import stats
+
+from skppdnmf import PrivateDistributedNMF
+from skppdnmf._left_path import LeftPath, PathSettings
+from skppdnmf._network import make_network
+from skppdnmf._regularisation import right_penalty
+from skppdnmf._sum_agent import SumAgent
+from skppdnmf._tree import SpanningTrees
+from skppdnmf.exchange import SUM_UP, SecureSum, SumMessage, make_key_graph
+from skppdnmf.exchange import _pairwise as pairwise
+
+GRAPHS = ("random", "path", "star", "ring", "complete")
+# What is uniform has a smaller p-value about once in 10**12 tests.
+RARE = 1e-12
+
+
+def make_sums(n_agents, graph="random", degree=None, seed=0):
+    """Every agent's side of the secure sum, all pairs sharing keys by default."""
+    network = make_network(graph, n_agents, seed) if isinstance(graph, str) else graph
+    trees = SpanningTrees(network)
+    keys = [np.empty(0, dtype=np.intp)]
+    if n_agents > 1:
+        degree = n_agents - 1 if degree is None else degree
+        keys = make_key_graph(n_agents, degree, np.random.default_rng(seed))
+    return [SecureSum(i, f"agent {i}", trees, keys) for i in range(n_agents)]
+
+
+def model(n_components=3, **given):
+    """An estimator with few iterations."""
+    parameters = {
+        "protocol": "secure-sum", "partition": 5, "max_iter": 12, "tol": 0,
+        "random_state": 0, "n_jobs": 1,
+    }  # fmt: skip
+    return PrivateDistributedNMF(n_components, **{**parameters, **given})
+
+
+def words_of(rng, n_words):
+    """Words of all magnitudes."""
+    return rng.integers(0, 2**64, n_words, dtype=np.uint64)
+
+
+def carry(sums, summands, rng=None):
+    """Run the sums of ``summands[step][agent]``; messages go as bytes.
+
+    With `rng` one agent at a time takes some of its messages in any order.
+
+    Returns
+    -------
+    totals : list of lists of Total
+        What each agent has learnt.
+    sent : list of (int, int, SumMessage)
+        Senders, receivers and messages.
+    """
+    totals = [[] for _ in sums]
+    boxes = [[] for _ in sums]
+    sent = []
+
+    def post(i, letters):
+        for receiver, message in letters:
+            sent.append((i, receiver, message))
+            boxes[receiver].append((i, SumMessage.from_bytes(message.to_bytes())))
+
+    def deliver(i, arrived):
+        letters, total = sums[i].advance(arrived)
+        post(i, letters)
+        while total is not None:
+            totals[i].append(total)
+            if len(totals[i]) == len(summands):
+                sums[i].end()
+                break
+            post(i, sums[i].begin(summands[len(totals[i])][i]))
+            letters, total = sums[i].advance([])
+            post(i, letters)
+
+    for i, one in enumerate(sums):
+        post(i, one.start(summands[0][i]))
+    idle = 0
+    while any(len(learnt) < len(summands) for learnt in totals):
+        before = len(sent), sum(map(len, totals))
+        turn = range(len(sums)) if rng is None else [int(rng.integers(len(sums)))]
+        for i in turn:
+            n_taken = len(boxes[i])
+            if rng is not None:
+                boxes[i] = [boxes[i][k] for k in rng.permutation(n_taken)]
+                n_taken = int(rng.integers(n_taken + 1))
+            arrived, boxes[i] = boxes[i][:n_taken], boxes[i][n_taken:]
+            deliver(i, arrived)
+        idle = idle + 1 if before == (len(sent), sum(map(len, totals))) else 0
+        assert idle < 200 * len(sums), "no agent can go on"
+    return totals, sent
+
+
+def exact_sum(summands):
+    """The sum by whole numbers, modulo 2**64."""
+    return [sum(map(int, column)) % 2**64 for column in zip(*summands, strict=True)]
+
+
+def own_parts(sent, n_agents, step, epoch=0):
+    """What each agent but the root adds to what it receives in a sum: its masked part.
+
+    Everything that crosses a link on the way up is a sum of these.
+    """
+    received = dict.fromkeys(range(n_agents), 0)
+    given = {}
+    for i, j, message in sent:
+        if (message.kind, message.epoch, message.step) == (SUM_UP, epoch, step):
+            received[j] = message.words + received[j]
+            given[i] = message.words
+    return {i: words - received[i] for i, words in given.items()}
+
+
+def p_uniform(words):
+    """The least p-value of all bytes being uniform, and of each bit being fair."""
+    data = np.ascontiguousarray(np.concatenate(words), dtype="<u8")
+    by_place = data.view(np.uint8).reshape(-1, 8)
+    counts = np.bincount(by_place.ravel(), minlength=256)
+    mean = counts.mean()
+    bytes_p = stats.chi2.sf(((counts - mean) ** 2).sum() / mean, 255)
+    ones = np.unpackbits(by_place, axis=1).sum(axis=0)
+    deviation = np.abs(ones - len(data) / 2).max()
+    bits_p = 2 * np.exp(-2 * deviation**2 / len(data))  # Hoeffding's bound
+    return min(float(bytes_p), float(bits_p))
+
+
+def path_settings(n_agents, alpha_W=0.0, alpha_H=0.0, l1_ratio=0.0, **given):
+    """Settings of a path, for six features unless told otherwise."""
+    n_features = given.pop("n_features", 6)
+    settings = {"max_iter": 12, "tol": 0.0, "n_max": 1e6, "exact": n_agents == 1}
+    return PathSettings(
+        n_agents=n_agents,
+        right_penalty=right_penalty(alpha_W, l1_ratio, n_features),
+        left_alpha=alpha_H,
+        l1_ratio=l1_ratio,
+        **{**settings, **given},
+    )
+
+
+def make_sum_agents(parts, starts, graph="random", shared=True, degree=None, **given):
+    """Agents of the secure sum, with one path for all or one for each."""
+    settings = path_settings(len(parts), n_features=starts.shape[-1], **given)
+    sums = make_sums(len(parts), graph, degree)
+    path = LeftPath(starts, settings)
+    return [
+        SumAgent(
+            i,
+            f"agent {i}",
+            part,
+            path if shared else LeftPath(starts.copy(), settings),
+            sums[i],
+        )
+        for i, part in enumerate(parts)
+    ]
+
+
+@contextmanager
+def ignored(category):
+    """No warnings of this category."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", category)
+        yield
+
+
+class KeyStreams:
+    """Takes note of every mask stream that is expanded: seed, counter and words."""
+
+    def __init__(self, monkeypatch):
+        self.used = []
+        genuine = pairwise.Cipher
+        streams = self
+
+        class Recorded:
+            def __init__(self, algorithm, mode):
+                self.words = []
+                streams.used.append((algorithm.key, mode.nonce, self.words))
+                self.cipher = genuine(algorithm, mode)
+
+            def encryptor(self):
+                self.encryptor_ = self.cipher.encryptor()
+                return self
+
+            def update_into(self, data, target):
+                n_bytes = self.encryptor_.update_into(data, target)
+                self.words.append(np.frombuffer(bytes(target[:n_bytes]), dtype="<u8"))
+                return n_bytes
+
+        monkeypatch.setattr(pairwise, "Cipher", Recorded)
+
+    def check(self):
+        """Each stream by the two ends of one pair, and no word in two streams."""
+        ends = {}
+        for key, nonce, words in self.used:
+            assert nonce[8:] == bytes(8)
+            ends.setdefault((key, nonce), []).append(np.concatenate(words))
+        assert set(map(len, ends.values())) == {2}
+        for one, other in ends.values():
+            np.testing.assert_array_equal(one, other)
+        everything = np.concatenate(
+            [np.concatenate(words) for _, _, words in self.used if words]
+        )
+        _, counts = np.unique(everything, return_counts=True)
+        assert set(counts) == {2}
+        return ends

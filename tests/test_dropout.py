@@ -1,0 +1,365 @@
+"""Agents that drop out: at any moment, one or several, and what the others learn."""
+
+import warnings
+from collections import defaultdict
+
+import networkx as nx
+import numpy as np
+import pytest
+from _sums import GRAPHS, exact_sum, ignored
+from sklearn.decomposition import NMF
+from sklearn.exceptions import ConvergenceWarning
+
+from skppdnmf import PrivateDistributedNMF
+from skppdnmf import _protocols as protocols
+from skppdnmf._left_path import LeftPath
+from skppdnmf._network import make_network
+from skppdnmf._sum_agent import SumAgent
+from skppdnmf.exceptions import DropoutError, DropoutWarning, PrivacyWarning
+from skppdnmf.exchange import SecureSum
+
+N_AGENTS = 5
+ITERATIONS = 4
+
+
+def data(n_samples=40, n_features=7, rank=3, seed=0):
+    rng = np.random.default_rng(seed)
+    left = rng.exponential(size=(rank, n_features))
+    return rng.exponential(size=(n_samples, rank)) @ left + 0.1 * rng.exponential(
+        size=(n_samples, n_features)
+    )
+
+
+class Faults:
+    """Lets agents fail at chosen calls, and takes note of what everybody learns.
+
+    `at` maps agents' names to calls of `advance`, counted from 1. An agent that
+    fails "after" the call has done its work, but nothing of it is sent.
+    """
+
+    def __init__(self, at, when="before"):
+        self.at = at
+        self.when = when
+        self.calls = defaultdict(int)
+        self.summands = {}
+        self.learnt = defaultdict(list)
+        self.genuine = (
+            SumAgent.advance, SumAgent._learn, SecureSum.start, SecureSum.begin
+        )  # fmt: skip
+
+    def __enter__(self):
+        faults = self
+        advance, learn, start, begin = self.genuine
+
+        def advance_or_fail(agent, arrived):
+            faults.calls[agent.name] += 1
+            failing = faults.at.get(agent.name) == faults.calls[agent.name]
+            if failing and faults.when == "before":
+                raise OSError(f"{agent.name} is gone")
+            outbox = advance(agent, arrived)
+            if failing:
+                raise OSError(f"{agent.name} is gone")
+            return outbox
+
+        def learn_and_note(agent, total):
+            faults.learnt[agent.name].append((total.step, total.words.tolist()))
+            return learn(agent, total)
+
+        def start_and_note(one, words):
+            faults.summands[one.name, 0] = words.copy()
+            return start(one, words)
+
+        def begin_and_note(one, words):
+            key = one.name, one._learnt + 1
+            assert key not in faults.summands, "two summands of one iterate"
+            faults.summands[key] = words.copy()
+            return begin(one, words)
+
+        SumAgent.advance, SumAgent._learn = advance_or_fail, learn_and_note
+        SecureSum.start, SecureSum.begin = start_and_note, begin_and_note
+        return self
+
+    def __exit__(self, *error):
+        SumAgent.advance, SumAgent._learn, SecureSum.start, SecureSum.begin = (
+            self.genuine
+        )
+
+    def check_totals(self, labels, dropped):
+        """One total of each sum, exactly that of all or of those that are left."""
+        names = [f"agent {label!r}" for label in labels]
+        left = [f"agent {x!r}" for x in labels if x not in dropped]
+        n_steps = {len(self.learnt[name]) for name in left}
+        assert len(n_steps) == 1
+        last_size = len(names)
+        for step in range(n_steps.pop()):
+            found = {tuple(self.learnt[name][step][1]) for name in left}
+            assert len(found) == 1, "two totals of the same summands"
+            assert {self.learnt[name][step][0] for name in left} == {step}
+            total = list(found.pop())
+            members = self.members(total, step, names, left)
+            assert members is not None, "a total of no set of agents"
+            assert members <= last_size
+            last_size = members
+        return last_size
+
+    def members(self, total, step, names, left):
+        """Number of agents over which a total is: those left and some others."""
+        others = [n for n in names if n not in left and (n, step) in self.summands]
+        for mask in range(1 << len(others)):
+            some = [name for k, name in enumerate(others) if mask >> k & 1]
+            summands = [self.summands[name, step] for name in left + some]
+            if len({len(s) for s in summands}) == 1 and exact_sum(summands) == total:
+                return len(summands)
+        return None
+
+
+def estimator(**given):
+    parameters = {
+        "n_components": 2,
+        "partition": N_AGENTS,
+        "adjacency": "complete",
+        "protocol": "secure-sum",
+        "on_dropout": "continue",
+        "n_init": 2,
+        "max_iter": ITERATIONS,
+        "tol": 0,
+        "random_state": 0,
+        "n_jobs": 1,
+    }
+    return PrivateDistributedNMF(**{**parameters, **given})
+
+
+def check_fit(model, X, dropped):
+    assert sorted(model.dropped_agents_) == dropped
+    assert model.consensus_error_ == 0.0
+    for k, label in enumerate(model.agent_labels_):
+        copy = model.agent_components_[k]
+        if label in dropped:
+            assert np.isnan(copy).all()
+        else:
+            np.testing.assert_array_equal(copy, model.components_)
+    assert np.isfinite(model.components_).all()
+    assert model.n_iter_ == len(model.history_["shared_error"]) == model.max_iter
+    left = ~np.isin(model.sample_agents_, dropped)
+    # The last row is the error of those that are left, with their own right factors.
+    exact = -model.score(X[left])
+    assert model.history_["shared_error"][-1] >= exact * (1 - 1e-5)
+    assert model.history_["shared_error"][-1] < 0.6
+
+
+def count_calls(X, **given):
+    with Faults({}) as faults:
+        estimator(**given).fit(X)
+    return dict(faults.calls)
+
+
+@pytest.mark.parametrize("adjacency", ["path", "ring", "star", "complete"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_agent_may_drop_out_at_any_moment(adjacency, when):
+    """Every agent at every one of its turns: root, inner agents and leaves."""
+    X = data()
+    calls = count_calls(X, adjacency=adjacency)
+    graph = nx.from_numpy_array(make_network(adjacency, N_AGENTS).adjacency)
+    sizes = set()
+    for label in range(N_AGENTS):
+        rest = graph.subgraph(set(graph) - {label})
+        for call in range(1, calls[f"agent {label}"] + 1):
+            model = estimator(adjacency=adjacency)
+            with Faults({f"agent {label}": call}, when) as faults:
+                if not nx.is_connected(rest):
+                    with (
+                        pytest.raises(DropoutError, match=f"agent {label} dropped out"),
+                        ignored(DropoutWarning),
+                    ):
+                        model.fit(X)
+                    continue
+                with pytest.warns(DropoutWarning, match=f"agent {label} dropped out"):
+                    model.fit(X)
+            check_fit(model, X, [label])
+            sizes.add(faults.check_totals(range(N_AGENTS), [label]))
+    # Some dropped out so late that the last total was still over all.
+    assert sizes == {N_AGENTS - 1, N_AGENTS}
+
+
+@pytest.mark.parametrize("adjacency", GRAPHS)
+def test_without_a_dropout_the_policy_has_no_effect(adjacency):
+    X = data()
+    one = estimator(adjacency=adjacency).fit(X)
+    other = estimator(adjacency=adjacency, on_dropout="raise").fit(X)
+    np.testing.assert_array_equal(one.components_, other.components_)
+    assert one.dropped_agents_ == other.dropped_agents_ == []
+
+
+@pytest.mark.parametrize("call", [1, 2, 5, 9])
+def test_raise_ends_the_fit_by_name(call):
+    model = estimator(on_dropout="raise")
+    with (
+        Faults({"agent 3": call}),
+        pytest.raises(DropoutError, match=r"^agent 3 dropped out .*agent 3 is gone"),
+    ):
+        model.fit(data())
+    assert not hasattr(model, "components_")
+
+
+@pytest.mark.parametrize("moments", [(3, 3), (3, 4), (5, 5), (5, 6), (6, 9), (1, 2)])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_two_dropouts_together_or_in_a_row(moments, when):
+    X = data()
+    for pair in [(0, 1), (2, 4), (1, 3)]:
+        model = estimator()
+        at = {f"agent {label}": m for label, m in zip(pair, moments, strict=True)}
+        with Faults(at, when) as faults, pytest.warns(DropoutWarning):
+            model.fit(X)
+        check_fit(model, X, sorted(pair))
+        assert faults.check_totals(range(N_AGENTS), pair) == N_AGENTS - 2
+
+
+def test_two_dropouts_at_once_are_reported_together():
+    with (
+        Faults({"agent 1": 4, "agent 2": 4}),
+        pytest.warns(DropoutWarning) as caught,
+    ):
+        estimator().fit(data())
+    [message] = [str(w.message) for w in caught if w.category is DropoutWarning]
+    assert "agent 1" in message
+    assert "agent 2" in message
+    assert "the other 3 agents" in message
+
+
+def test_the_end_of_a_path_may_drop_out_at_once():
+    """Told of one after the other, the agents would find the graph in pieces."""
+    X = data()
+    model = estimator(adjacency="path")
+    with Faults({"agent 3": 4, "agent 4": 4}) as faults, pytest.warns(DropoutWarning):
+        model.fit(X)
+    check_fit(model, X, [3, 4])
+    faults.check_totals(range(N_AGENTS), [3, 4])
+
+
+def test_all_but_one_may_drop_out():
+    X = data()
+    at = {f"agent {label}": 3 + label for label in range(4)}
+    model = estimator(max_iter=8)
+    with Faults(at) as faults, pytest.warns(DropoutWarning):
+        model.fit(X)
+    check_fit(model, X, [0, 1, 2, 3])
+    assert faults.check_totals(range(N_AGENTS), [0, 1, 2, 3]) == 1
+
+
+def test_if_all_fail_their_own_error_is_raised():
+    at = {f"agent {label}": 3 for label in range(N_AGENTS)}
+    with Faults(at), pytest.raises(OSError, match="is gone"):
+        estimator().fit(data())
+
+
+def test_a_dropout_that_parts_the_graph_is_named():
+    with (
+        Faults({"agent 2": 4}),
+        pytest.raises(DropoutError, match=r"agent 2 dropped out .*not connected"),
+        ignored(DropoutWarning),
+    ):
+        estimator(adjacency="path").fit(data())
+
+
+def test_what_is_refused_at_the_start_is_no_dropout():
+    with pytest.raises(OverflowError, match="n_max"):
+        estimator(n_max=1e18).fit(data())
+
+
+def test_result_is_the_factorisation_of_those_that_are_left():
+    X = data(100)
+    model = estimator(n_components=3, max_iter=80, n_init=6)
+    with Faults({"agent 1": 12}), pytest.warns(DropoutWarning):
+        model.fit(X)
+    left = X[model.sample_agents_ != 1]
+    with ignored(ConvergenceWarning):
+        best = min(
+            NMF(3, init="random", max_iter=2000, tol=1e-6, random_state=seed)
+            .fit(left)
+            .reconstruction_err_
+            for seed in range(3)
+        )
+    error = -model.score(left) * np.linalg.norm(left)
+    assert error < 1.002 * best
+    history = model.history_["shared_error"]
+    assert history[-1] == pytest.approx(error / np.linalg.norm(left), rel=1e-3)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_path_of_ones_own_gives_the_same(monkeypatch, when):
+    """What a failed agent has learnt last must not reach the others by their path."""
+    X = data()
+    shared = {}
+    keys = [(label, call) for label in range(N_AGENTS) for call in (2, 3, 5, 6, 7)]
+
+    def fit(label, call):
+        model = estimator(adjacency="star")
+        with (
+            Faults({f"agent {label}": call}, when),
+            ignored(DropoutWarning),
+        ):
+            try:
+                return model.fit(X)
+            except DropoutError:
+                return None
+
+    for key in keys:
+        shared[key] = fit(*key)
+    make = protocols.make_sum_agents
+
+    def make_apart(parts, names, network, starts, settings, degree):
+        agents = make(parts, names, network, starts, settings, degree)
+        for agent in agents:
+            agent.path = LeftPath(starts.copy(), settings)
+        return agents
+
+    monkeypatch.setattr(protocols, "make_sum_agents", make_apart)
+    compared = 0
+    for key in keys:
+        apart = fit(*key)
+        assert (apart is None) == (shared[key] is None)
+        if apart is not None:
+            np.testing.assert_array_equal(apart.components_, shared[key].components_)
+            compared += 1
+    assert compared == 20
+
+
+def test_a_dropout_while_agents_run_in_threads():
+    from joblib import parallel_config
+
+    X = data()
+    with Faults({"agent 3": 6}), pytest.warns(DropoutWarning):
+        expected = estimator().fit(X)
+    model = estimator(n_jobs=2)
+    with (
+        parallel_config("threading"),
+        Faults({"agent 3": 6}),
+        pytest.warns(DropoutWarning),
+    ):
+        model.fit(X)
+    np.testing.assert_array_equal(model.components_, expected.components_)
+
+
+def test_history_counts_those_that_are_left():
+    X = data()
+    model = estimator(max_iter=10)
+    with Faults({"agent 0": 8}) as faults, pytest.warns(DropoutWarning):
+        model.fit(X)
+    before = sum(step < 10 for step, _ in faults.learnt["agent 0"])
+    rows = model.history_["exchanges"]
+    assert (np.diff(rows) >= 1).all()
+    # The sum that was given up counts, too.
+    assert rows[-1] == model.n_exchanges_ == 11
+    assert 1 < before < 10
+    assert model.history_["bytes"][-1] == model.traffic_["bytes"]
+
+
+@pytest.mark.parametrize(("n_agents", "warns"), [(3, True), (4, False)])
+def test_two_that_are_left_hide_nothing_from_each_other(n_agents, warns):
+    model = estimator(partition=n_agents)
+    with Faults({"agent 1": 5}), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(data())
+    found = [str(w.message) for w in caught if w.category is PrivacyWarning]
+    assert len(found) == warns
+    assert all("two agents" in message for message in found)

@@ -1,0 +1,144 @@
+"""Numbers in words: exact sums, and refusal of what could wrap."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from skppdnmf.exchange import (
+    N_LIMBS,
+    from_limbs,
+    from_words,
+    largest_scale,
+    to_limbs,
+    to_words,
+)
+
+DOUBLES = st.floats(0, allow_nan=False, allow_infinity=False)
+
+
+def as_fraction(limbs):
+    whole = sum(int(limb) << (32 * k) for k, limb in enumerate(limbs))
+    return Fraction(whole, 2**1074)
+
+
+@settings(max_examples=300)
+@given(DOUBLES)
+@example(0.0)
+@example(5e-324)
+@example(2.2250738585072014e-308)
+@example(2.225073858507201e-308)
+@example(1.7976931348623157e308)
+@example(1.0)
+@example(0.1)
+def test_limbs_hold_every_double(value):
+    limbs = to_limbs(value)
+    assert limbs.shape == (N_LIMBS,)
+    assert limbs.dtype == np.uint64
+    assert int(limbs.max()) < 2**32
+    assert as_fraction(limbs) == Fraction(value)
+    assert from_limbs(limbs) == value
+
+
+@settings(max_examples=200)
+@given(st.lists(DOUBLES, min_size=1, max_size=20))
+def test_sums_of_limbs_are_exact_and_rounded_once(values):
+    total = sum(to_limbs(value) for value in values)
+    exact = sum(map(Fraction, values))
+    assert as_fraction(total) == exact
+    try:
+        nearest = exact.numerator / exact.denominator
+    except OverflowError:
+        with pytest.raises(OverflowError):
+            from_limbs(total)
+        return
+    assert from_limbs(total) == nearest
+
+
+@settings(max_examples=200)
+@given(st.lists(DOUBLES, max_size=30))
+def test_limbs_of_an_array_are_those_of_its_sum(values):
+    limbs = to_limbs(np.array(values, dtype=np.float64))
+    assert as_fraction(limbs) == sum(map(Fraction, values))
+    assert int(limbs.max()) < 2**32
+
+
+def test_limbs_refuse_a_sum_beyond_them():
+    with pytest.raises(OverflowError, match="exceeds the largest double"):
+        to_limbs(np.full(40_000, 1.7e308))
+
+
+def test_limbs_of_many_equal_doubles():
+    """Whose mantissas together need more than 64 bits."""
+    value = float(2**53 - 1)
+    limbs = to_limbs(np.full(100_000, value))
+    assert as_fraction(limbs) == 100_000 * Fraction(value)
+
+
+def test_two_thousand_million_agents_do_not_carry_over():
+    """2**31 times the double whose limbs are all ones."""
+    value = float(2**53 - 1) * 2.0**11
+    total = to_limbs(value) * np.uint64(2**31)
+    assert from_limbs(total) == value * 2.0**31
+
+
+@pytest.mark.parametrize("value", [-1.0, -5e-324, math.inf, math.nan])
+def test_limbs_refuse_what_they_cannot_hold(value):
+    with pytest.raises(OverflowError, match="finite"):
+        to_limbs(value)
+    with pytest.raises(OverflowError, match="finite"):
+        to_limbs(np.array([1.0, value]))
+
+
+SCALED = st.floats(-(2.0**40), 2.0**40, allow_nan=False)
+
+
+@settings(max_examples=200)
+@given(st.lists(SCALED, min_size=1, max_size=30), st.integers(0, 20))
+def test_sums_of_words_are_those_of_whole_numbers(values, exponent):
+    scale = 2.0**exponent  # so that the product is exact
+    whole = [round(Fraction(value) * 2**exponent) for value in values]
+    words = [to_words(np.array([value]), scale) for value in values]
+    assert [int(w.view(np.int64)[0]) for w in words] == whole
+    total = from_words(sum(words), scale)
+    assert total[0] == sum(whole) / 2**exponent
+
+
+def test_shape_is_kept():
+    values = np.arange(12.0).reshape(3, 4)
+    assert to_words(values, 10).shape == (3, 4)
+    np.testing.assert_array_equal(from_words(to_words(values, 10), 10), values)
+
+
+@pytest.mark.parametrize(
+    "value", [math.nan, math.inf, -math.inf, 2.0**62 * 1.001, -(2.0**63), 1e300]
+)
+def test_a_summand_that_could_wrap_is_refused(value):
+    with pytest.raises(OverflowError, match="could wrap"):
+        to_words(np.array([0.0, value]), 1.0)
+
+
+def test_a_product_beyond_the_doubles_is_refused():
+    with pytest.raises(OverflowError, match="could wrap"):
+        to_words(np.array([1e300]), 1e300)
+
+
+def test_the_largest_summand_passes():
+    for value in (2.0**62, -(2.0**62)):
+        words = to_words(np.array([value]), 1.0)
+        assert from_words(words, 1.0)[0] == value
+
+
+@settings(max_examples=50)
+@given(st.floats(1e-200, 1e200))
+def test_the_largest_scale_fills_the_words_and_no_more(bound):
+    scale = largest_scale(bound)
+    limit = 2.0**62
+    assert limit * (1 - 1e-12) <= bound * scale <= limit * (1 + 1e-12)
+    # A total at the bound, of either sign, is far from wrapping.
+    for sign in (1, -1):
+        half = to_words(np.array([sign * bound / 2]), scale)
+        assert from_words(half + half, scale)[0] == pytest.approx(sign * bound)

@@ -1,0 +1,134 @@
+"""What fits under protocol="secure-sum" keep, send and warn of."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from _sums import RARE, KeyStreams, model, p_uniform
+from numpy.testing import assert_array_equal
+from sklearn.datasets import load_digits
+
+from skppdnmf import _federation as federation
+from skppdnmf._left_path import LeftPath
+from skppdnmf._sum_agent import SumAgent
+from skppdnmf.exceptions import PrivacyWarning
+from skppdnmf.exchange import SUM_UP, PairwiseMasks, SecureSum
+
+
+@pytest.fixture(scope="module")
+def X():
+    return load_digits().data[:90, 10:40]
+
+
+def privacy_warnings(X, **given):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model(max_iter=2, **given).fit(X)
+    return [str(w.message) for w in caught if w.category is PrivacyWarning]
+
+
+def test_two_agents_hide_nothing(X):
+    with pytest.warns(PrivacyWarning, match="two agents .* hides nothing"):
+        model(partition=2, max_iter=2).fit(X)
+
+
+@pytest.mark.parametrize("n_agents", [1, 3, 6])
+@pytest.mark.parametrize("adjacency", ["path", "complete"])
+def test_no_warning_otherwise(X, n_agents, adjacency):
+    given = {"partition": n_agents, "adjacency": adjacency, "masking": "scalar"}
+    assert privacy_warnings(X, **given) == []
+
+
+def test_the_consensus_warns_of_scalar_masks_and_single_neighbours(X):
+    given = {"protocol": "consensus", "encryption": None, "max_admm_iter": 1}
+    scalar = privacy_warnings(X, adjacency="ring", masking="scalar", **given)
+    assert len(scalar) == 1
+    assert 'masking="scalar"' in scalar[0]
+    assert "secure-sum" in scalar[0]
+    [single] = privacy_warnings(X, adjacency="path", **given)
+    assert "one neighbour: 0, 4;" in single
+    assert "secure-sum" in single
+    assert privacy_warnings(X, adjacency="ring", **given) == []
+    assert privacy_warnings(X, partition=1, **given) == []
+
+
+def walk(thing, seen=None):
+    """Every object that can be reached from one, by attributes and containers."""
+    seen = {} if seen is None else seen
+    if id(thing) in seen or isinstance(thing, type):
+        return seen
+    seen[id(thing)] = thing
+    if isinstance(thing, dict):
+        inner = [*thing, *thing.values()]
+    elif isinstance(thing, (list, tuple, set, frozenset)):
+        inner = list(thing)
+    else:
+        inner = list(getattr(thing, "__dict__", {}).values())
+    for one in inner:
+        walk(one, seen)
+    return seen
+
+
+def test_the_fitted_estimator_holds_no_secret(X, monkeypatch):
+    secrets = []
+    agree = PairwiseMasks.agree
+
+    def agree_and_note(self, public_keys):
+        secrets.append(self._private)
+        agree(self, public_keys)
+        secrets.extend(self._seeds.values())
+
+    monkeypatch.setattr(PairwiseMasks, "agree", agree_and_note)
+    fitted = model(partition=4).fit(X)
+    assert len(secrets) == 4 * 4
+    for thing in walk(fitted).values():
+        assert not isinstance(
+            thing, (SumAgent, SecureSum, PairwiseMasks, LeftPath, bytes, bytearray)
+        )
+        if isinstance(thing, np.ndarray):
+            assert thing.dtype != np.uint64
+            # No right factor of the training data: only agents by samples.
+            assert thing.shape[:1] != (90,) or thing is fitted.sample_agents_
+    data = pickle.dumps(fitted)
+    assert not any(secret in data for secret in secrets)
+    assert not any(secret.hex() in repr(fitted.__dict__) for secret in secrets)
+    assert not any(repr(secret) in repr(fitted.__dict__) for secret in secrets)
+    restored = pickle.loads(data)
+    assert_array_equal(restored.transform(X), fitted.transform(X))
+
+
+def test_no_mask_comes_twice_in_fits_of_the_same_seed(X, monkeypatch):
+    streams = KeyStreams(monkeypatch)
+    for _ in range(2):
+        model(max_iter=5, n_init=2).fit(X)
+    ends = streams.check()
+    assert len({key for key, _ in ends}) == 2 * 10
+    assert len(ends) == 2 * 10 * 6
+    assert p_uniform([words for words, _ in ends.values()]) > RARE
+
+
+def test_fits_of_the_same_seed_send_different_words(X, monkeypatch):
+    sent = []
+    count = federation.Traffic.count
+
+    def count_and_note(self, sender, receiver, message):
+        if message.kind == SUM_UP:
+            sent.append(message.words)
+        count(self, sender, receiver, message)
+
+    monkeypatch.setattr(federation.Traffic, "count", count_and_note)
+    for _ in range(2):
+        model(max_iter=5).fit(X)
+    words = np.concatenate(sent)
+    assert len(np.unique(words)) == len(words)
+    assert p_uniform(sent) > RARE
+
+
+def test_keys_do_not_come_from_the_seed(X):
+    """Seeding every public generator alike leaves the keys different."""
+    keys = []
+    for _ in range(2):
+        np.random.seed(0)  # noqa: NPY002
+        keys.append(PairwiseMasks(0).public_key)
+    assert keys[0] != keys[1]
