@@ -48,6 +48,13 @@ class CostEstimate:
     seconds : float
         Time of the encrypted exchange on this machine, with the estimator's
         `n_jobs`; local algebra, which encryption dwarfs, is not in it.
+
+    Examples
+    --------
+    >>> from skppdnmf import PrivateDistributedNMF, estimate_cost
+    >>> cost = estimate_cost(PrivateDistributedNMF(5, protocol="secure-sum"), 30)
+    >>> cost.exchanges, cost.ciphertexts
+    (60, 0)
     """
 
     exchanges: int

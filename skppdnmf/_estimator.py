@@ -342,6 +342,14 @@ class PrivateDistributedNMF(
             does not fit 64 bits.
         DropoutError
             If an agent fails and `on_dropout` is "raise", or the others cannot go on.
+
+        Examples
+        --------
+        >>> from skppdnmf import PrivateDistributedNMF
+        >>> model = PrivateDistributedNMF(1, protocol="secure-sum", random_state=0)
+        >>> X = [[1, 2], [2, 4], [3, 6], [2, 1]]
+        >>> model.fit(X, agents=["a", "b", "c", "c"]).agent_labels_
+        ['a', 'b', 'c']
         """
         self._fit(X, y, agents)
         return self
@@ -364,6 +372,13 @@ class PrivateDistributedNMF(
         ------
         ValueError, OverflowError
             As in `fit`.
+
+        Examples
+        --------
+        >>> from skppdnmf import PrivateDistributedNMF
+        >>> model = PrivateDistributedNMF(1, protocol="secure-sum", random_state=0)
+        >>> model.fit_transform([[1, 2], [2, 4], [3, 6], [2, 1]]).shape
+        (4, 1)
         """
         return self._fit(X, y, agents)
 
@@ -441,6 +456,16 @@ class PrivateDistributedNMF(
         ------
         ValueError
             If X is invalid.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skppdnmf import PrivateDistributedNMF
+        >>> X = np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
+        >>> model = PrivateDistributedNMF(1, protocol="secure-sum", random_state=0)
+        >>> W = model.fit(X).transform(2 * X)
+        >>> bool(np.allclose(W @ model.components_, 2 * X))
+        True
         """
         check_is_fitted(self)
         if is_parts(X):
@@ -465,6 +490,16 @@ class PrivateDistributedNMF(
         ------
         ValueError
             If X does not have `n_components_` columns.
+
+        Examples
+        --------
+        >>> from skppdnmf import PrivateDistributedNMF
+        >>> model = PrivateDistributedNMF(1, protocol="secure-sum", random_state=0)
+        >>> W = model.fit_transform([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
+        >>> model.inverse_transform(W).round(3)
+        array([[1., 2.],
+               [2., 4.],
+               [3., 6.]])
         """
         check_is_fitted(self)
         X = check_array(X, accept_sparse=True, dtype=[np.float64, np.float32])
@@ -496,6 +531,14 @@ class PrivateDistributedNMF(
         ------
         ValueError
             If X or the weights are invalid.
+
+        Examples
+        --------
+        >>> from skppdnmf import PrivateDistributedNMF
+        >>> X = [[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]]
+        >>> model = PrivateDistributedNMF(1, protocol="secure-sum", random_state=0)
+        >>> bool(model.fit(X).score(X) > -1e-3)
+        True
         """
         check_is_fitted(self)
         if is_parts(X):

@@ -16,11 +16,29 @@ class InsecureKeyWarning(UserWarning):
 
     Raised where a Paillier key below 2048 bits is generated. Short keys are for
     tests and for reproducing published results.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from skppdnmf import InsecureKeyWarning
+    >>> from skppdnmf.exchange import generate_keypair
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", InsecureKeyWarning)
+    ...     public, private = generate_keypair(key_size=256)
     """
 
 
 class CostWarning(UserWarning):
-    """A computation is expected to take long."""
+    """A computation is expected to take long; the message says what would be faster.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from skppdnmf import CostWarning, PrivateDistributedNMF
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", CostWarning)  # rather fail than wait
+    ...     model = PrivateDistributedNMF(1, encryption="simulated").fit([[1.0, 2.0]])
+    """
 
 
 class CorruptedMessageError(ValueError):
@@ -28,20 +46,71 @@ class CorruptedMessageError(ValueError):
 
     It is truncated, belongs to another layout, or holds numbers that are no
     ciphertexts. Nothing has been computed from it.
+
+    Examples
+    --------
+    >>> from skppdnmf.exceptions import CorruptedMessageError
+    >>> from skppdnmf.exchange import Message
+    >>> try:
+    ...     Message.from_bytes(b"short")
+    ... except CorruptedMessageError as error:
+    ...     print(error)
+    message of 5 bytes is shorter than its header (19)
     """
 
 
 class WrongKeyError(ValueError):
-    """A ciphertext or message belongs to another key than the one at hand."""
+    """A ciphertext or message belongs to another key than the one at hand.
+
+    Examples
+    --------
+    >>> from skppdnmf.exceptions import CorruptedMessageError, WrongKeyError
+    >>> issubclass(WrongKeyError, ValueError)
+    True
+    """
 
 
 class DropoutError(RuntimeError):
-    """An agent has failed or dropped out, and the fit does not go on."""
+    """An agent has failed or dropped out, and the fit does not go on.
+
+    Examples
+    --------
+    >>> from skppdnmf import DropoutError, PrivateDistributedNMF
+    >>> model = PrivateDistributedNMF(protocol="secure-sum", on_dropout="raise")
+    >>> try:
+    ...     _ = model.fit([[1.0, 2.0], [2.0, 1.0], [1.0, 1.0]])
+    ... except DropoutError as error:
+    ...     print("fit again without the agent:", error)
+    """
 
 
 class DropoutWarning(UserWarning):
-    """An agent has failed or dropped out, and the fit goes on without it."""
+    """An agent has failed or dropped out, and the fit goes on without it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from skppdnmf import DropoutWarning, PrivateDistributedNMF
+    >>> model = PrivateDistributedNMF(protocol="secure-sum", on_dropout="continue")
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always", DropoutWarning)
+    ...     _ = model.fit([[1.0, 2.0], [2.0, 1.0], [1.0, 1.0]])
+    >>> model.dropped_agents_
+    []
+    """
 
 
 class PrivacyWarning(UserWarning):
-    """A setting protects less than its name may suggest; the message says what."""
+    """A setting protects less than its name may suggest; the message says what.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from skppdnmf import PrivacyWarning, PrivateDistributedNMF
+    >>> model = PrivateDistributedNMF(1, protocol="secure-sum", partition=2)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = model.fit([[1.0, 2.0], [2.0, 1.0], [1.0, 1.0]])
+    >>> caught[0].category is PrivacyWarning
+    True
+    """
