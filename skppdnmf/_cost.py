@@ -22,7 +22,7 @@ from ._totals import FixedPoint
 from ._validation import check_start
 from ._work import Work, count_sum_work, count_work
 from .exceptions import CostWarning
-from .exchange import key_degree
+from .exchange import check_key_degree, key_degree
 
 LONG_FIT_SECONDS = 600.0
 # Fits below this by the rough measure are not worth a calibration.
@@ -145,6 +145,7 @@ def _sum_work(
 ) -> Work:
     """Count what the secure sum sends."""
     degree = estimator.key_degree or key_degree(network.n_agents)
+    check_key_degree(network.n_agents, degree)
     n_starts = 1
     if isinstance(estimator.init, str) and estimator.init == "random":
         n_starts = count_starts(estimator.n_init, n_components, n_features, degree)

@@ -96,13 +96,14 @@ class PrivateDistributedNMF(
     init : {"random", "ones"} or array-like, default="random"
         Common start of the left factor; an array has shape (K, n_features).
         "random" comes from `random_state` alone; "ones" is the printed start, which
-        keeps all components alike.
+        keeps all components alike under "consensus".
     n_init : int or "auto", default="auto"
         Random starts that "secure-sum" follows side by side until a quarter of the
         iterations (16 at most) are done, then the better half of them until half
         (30 at most), then the best. "auto" makes it 8 for small left factors, 1 for
-        large ones: as many as keep an agent's masks of an exchange below 512 KiB.
-        The agents learn the totals of every start.
+        large ones: as many as keep an agent's masks of an exchange below 512 KiB,
+        so that with an int the result does not depend on the number of agents. The
+        agents learn the totals of every start.
     key_degree : int or None, default=None
         With how many others an agent shares a key under "secure-sum". None means
         with all up to 50 agents; above, so many that a third of all agents may
@@ -111,7 +112,8 @@ class PrivateDistributedNMF(
         Whether a fit under "secure-sum" in which an agent fails ends by a
         `DropoutError`, or warns and goes on without it, with fresh masks. Totals
         over fewer agents, compared with those before, tell the others about what
-        the lost agent's share was.
+        the lost agent's share was. ``||X||^2`` and the number of samples, which
+        scale the rounding and `tol`, stay those of all agents.
     alpha_W : float, default=0.0
         Weight of the penalty on the right factor, as in `sklearn.decomposition.NMF`.
         The agents minimise
@@ -416,7 +418,9 @@ class PrivateDistributedNMF(
         self.sample_agents_ = partition.sample_agents
         self.adjacency_ = network.adjacency.copy()
         self.traffic_ = outcome.traffic.summary(partition.labels, order)
-        self.dropped_agents_ = [partition.labels[order[i]] for i in outcome.dropped]
+        self.dropped_agents_ = [
+            partition.labels[k] for k in sorted(order[i] for i in outcome.dropped)
+        ]
         if not outcome.converged and self.tol > 0 and self.n_iter_ == self.max_iter:
             warnings.warn(
                 f"{type(self).__name__} did not reach tol={self.tol:g} within "

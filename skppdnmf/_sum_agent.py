@@ -71,6 +71,7 @@ class SumAgent:
         self._words = np.empty(0, dtype=np.uint64)
         # Samples and their unit; rounded as soon as all know by how much.
         self._sample_unit = 1.0
+        self._rounded_norm = self.squared_norm
         self._blocks: list[Any] = []
 
     def start(self) -> Letters:
@@ -150,6 +151,7 @@ class SumAgent:
             if not path.settings.exact:
                 self.X = path.fixed_point.round_samples(self.X)
                 self._sample_unit = path.fixed_point.sample_unit
+                self._rounded_norm = admm.squared_norm(self.X) * self._sample_unit**2
                 self._blocks = row_blocks(self.X)
             self._solve_right(_FIRST_SWEEPS)
         else:
@@ -167,7 +169,7 @@ class SumAgent:
             H = path.normalised
             inner = float(np.vdot(products[path.leader], H))
             outer = float(np.vdot(gram[path.leader], H @ H.T))
-            self._squared_error = max(0.0, self.squared_norm - 2.0 * inner + outer)
+            self._squared_error = max(0.0, self._rounded_norm - 2.0 * inner + outer)
         self.finished = path.finished
         self.reports.append(
             Report(

@@ -37,7 +37,7 @@ class CostWarning(UserWarning):
     >>> from skppdnmf import CostWarning, PrivateDistributedNMF
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("error", CostWarning)  # rather fail than wait
-    ...     model = PrivateDistributedNMF(1, encryption="simulated").fit([[1.0, 2.0]])
+    ...     model = PrivateDistributedNMF(1, partition=1, tol=0).fit([[1.0, 2.0]])
     """
 
 

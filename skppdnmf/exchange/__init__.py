@@ -4,7 +4,13 @@ from ._ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
 from ._difference import MASK_BITS, DifferenceExchange
 from ._fixed_base import TABLES
 from ._fixed_point import fixed_point, starting_bits
-from ._key_graph import ALL_PAIRS, key_degree, keys_connected, make_key_graph
+from ._key_graph import (
+    ALL_PAIRS,
+    check_key_degree,
+    key_degree,
+    keys_connected,
+    make_key_graph,
+)
 from ._keygen import (
     SECURE_KEY_SIZE,
     generate_keypair,
@@ -93,6 +99,7 @@ __all__ = [
     "SumMessage",
     "Total",
     "Tree",
+    "check_key_degree",
     "draw_dither",
     "draw_masks",
     "fixed_point",

@@ -103,12 +103,7 @@ def make_key_graph(
     >>> make_key_graph(4, 3, np.random.default_rng(0))[0]
     array([1, 2, 3])
     """
-    least = min(2, n_agents - 1)
-    if not least <= degree <= n_agents - 1:
-        raise ValueError(
-            f"key_degree={degree} is not between {least} and n_agents - 1="
-            f"{n_agents - 1}"
-        )
+    check_key_degree(n_agents, degree)
     if degree + degree % 2 >= n_agents - 1:
         everyone = np.arange(n_agents)
         return [np.delete(everyone, i) for i in range(n_agents)]
@@ -120,6 +115,27 @@ def make_key_graph(
         np.sort(order[(place[i] + steps) % n_agents]).astype(np.intp)
         for i in range(n_agents)
     ]
+
+
+def check_key_degree(n_agents: int, degree: int) -> None:
+    """Refuse a degree that makes no connected key graph.
+
+    Parameters
+    ----------
+    n_agents, degree : int
+        As for `make_key_graph`.
+
+    Raises
+    ------
+    ValueError
+        If the degree is below the least or above ``n_agents - 1``.
+    """
+    least = min(2, n_agents - 1)
+    if not least <= degree <= n_agents - 1:
+        raise ValueError(
+            f"key_degree={degree} is not between {least} and n_agents - 1="
+            f"{n_agents - 1}"
+        )
 
 
 def keys_connected(peers: dict[int, set[int]]) -> bool:
