@@ -212,11 +212,11 @@ class FixedPoint:
             start, end = end, end + block.shape[0]
             flat = whole[:, :, start:end].reshape(n_starts * K, -1)
             product = (block.T @ flat.T).T if sparse.issparse(block) else flat @ block
-            products += np.asarray(product).astype(np.int64)
+            products += _as_integers(np.asarray(product))
         gram = np.zeros((n_starts, K, K), dtype=np.int64)
         for start in range(0, whole.shape[2], _GRAM_ROWS):
             part = whole[:, :, start : start + _GRAM_ROWS]
-            gram += (part @ part.transpose(0, 2, 1)).astype(np.int64)
+            gram += _as_integers(part @ part.transpose(0, 2, 1))
         sums = whole.sum(axis=2).astype(np.int64)
         parts = [gram[:, self._upper[0], self._upper[1]], products]
         if self.with_sums:
@@ -258,6 +258,17 @@ class FixedPoint:
         return self._numbers(
             gram, products.reshape(n_starts, K, F), sums.reshape(n_starts, K)
         )
+
+
+def _as_integers(whole: Array) -> NDArray[np.int64]:
+    """Convert whole numbers, which the bounds keep in range."""
+    largest = float(np.abs(whole).max(initial=0.0))
+    if not largest <= 2.0**TOTAL_BITS:
+        raise OverflowError(
+            f"a summand of {largest:.3g} units exceeds 2**{TOTAL_BITS}: the total "
+            "could wrap"
+        )
+    return whole.astype(np.int64)
 
 
 def row_blocks(X: Any) -> list[Any]:

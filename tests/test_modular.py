@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 from skppdnmf.exchange import (
     N_LIMBS,
     from_limbs,
-    from_words,
-    largest_scale,
     to_limbs,
-    to_words,
 )
 
 DOUBLES = st.floats(0, allow_nan=False, allow_infinity=False)
@@ -91,54 +88,3 @@ def test_limbs_refuse_what_they_cannot_hold(value):
         to_limbs(value)
     with pytest.raises(OverflowError, match="finite"):
         to_limbs(np.array([1.0, value]))
-
-
-SCALED = st.floats(-(2.0**40), 2.0**40, allow_nan=False)
-
-
-@settings(max_examples=200)
-@given(st.lists(SCALED, min_size=1, max_size=30), st.integers(0, 20))
-def test_sums_of_words_are_those_of_whole_numbers(values, exponent):
-    scale = 2.0**exponent  # so that the product is exact
-    whole = [round(Fraction(value) * 2**exponent) for value in values]
-    words = [to_words(np.array([value]), scale) for value in values]
-    assert [int(w.view(np.int64)[0]) for w in words] == whole
-    total = from_words(sum(words), scale)
-    assert total[0] == sum(whole) / 2**exponent
-
-
-def test_shape_is_kept():
-    values = np.arange(12.0).reshape(3, 4)
-    assert to_words(values, 10).shape == (3, 4)
-    np.testing.assert_array_equal(from_words(to_words(values, 10), 10), values)
-
-
-@pytest.mark.parametrize(
-    "value", [math.nan, math.inf, -math.inf, 2.0**62 * 1.001, -(2.0**63), 1e300]
-)
-def test_a_summand_that_could_wrap_is_refused(value):
-    with pytest.raises(OverflowError, match="could wrap"):
-        to_words(np.array([0.0, value]), 1.0)
-
-
-def test_a_product_beyond_the_doubles_is_refused():
-    with pytest.raises(OverflowError, match="could wrap"):
-        to_words(np.array([1e300]), 1e300)
-
-
-def test_the_largest_summand_passes():
-    for value in (2.0**62, -(2.0**62)):
-        words = to_words(np.array([value]), 1.0)
-        assert from_words(words, 1.0)[0] == value
-
-
-@settings(max_examples=50)
-@given(st.floats(1e-200, 1e200))
-def test_the_largest_scale_fills_the_words_and_no_more(bound):
-    scale = largest_scale(bound)
-    limit = 2.0**62
-    assert limit * (1 - 1e-12) <= bound * scale <= limit * (1 + 1e-12)
-    # A total at the bound, of either sign, is far from wrapping.
-    for sign in (1, -1):
-        half = to_words(np.array([sign * bound / 2]), scale)
-        assert from_words(half + half, scale)[0] == pytest.approx(sign * bound)

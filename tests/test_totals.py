@@ -15,6 +15,7 @@ from skppdnmf._totals import (
     HEADROOM,
     SETUP_WORDS,
     FixedPoint,
+    _as_integers,
     read_setup,
     row_blocks,
     setup_words,
@@ -278,3 +279,10 @@ def test_an_agent_without_samples_adds_nothing():
         words, _ = encode(codec, X, np.zeros((2, 2, 0)))
         assert len(words) == 2 * codec.words_per_start
         assert not words.any()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 2.0**62 * 1.001, -(2.0**63)])
+def test_a_summand_that_could_wrap_is_refused(value):
+    with pytest.raises(OverflowError, match="could wrap"):
+        _as_integers(np.array([0.0, value]))
+    assert _as_integers(np.array([2.0**62]))[0] == 2**62

@@ -33,10 +33,7 @@ from ._modular import (
     N_LIMBS,
     TOTAL_BITS,
     from_limbs,
-    from_words,
-    largest_scale,
     to_limbs,
-    to_words,
 )
 from ._noise import NoisePool
 from ._pairwise import PUBLIC_KEY_BYTES, PairwiseMasks
@@ -104,11 +101,9 @@ __all__ = [
     "draw_masks",
     "fixed_point",
     "from_limbs",
-    "from_words",
     "generate_keypair",
     "key_degree",
     "keys_connected",
-    "largest_scale",
     "make_key_graph",
     "message_sizes",
     "new_keypair",
@@ -118,7 +113,6 @@ __all__ = [
     "starting_bits",
     "system_generator",
     "to_limbs",
-    "to_words",
     "valid_key_size",
     "warn_insecure",
 ]
