@@ -400,15 +400,16 @@ class PrivateDistributedNMF(
         n_components, init = check_start(
             self.n_components, self.init, X.shape[1], type(self).__name__
         )
+        if self.n_jobs == 0:
+            raise ValueError("n_jobs=0 has no meaning; use None, 1 or more, or -1")
         seeds = draw_seeds(self.random_state)
         partition, network = check_federation(
             X.shape[0], self.partition, self.adjacency, agents, n_parts, seeds.graph
         )
-        start = common_start(
-            init, n_components, X.shape[1], seeds.start, self.penalty_scaling
-        )
+        scaling = self.penalty_scaling if self.protocol == "consensus" else "data"
+        start = common_start(init, n_components, X.shape[1], seeds.start, scaling)
         callbacks = FitCallbacks(self, given, y, self.max_iter)
-        warn_of_leaks(self, network, partition.labels)
+        warn_of_leaks(self, network, partition, n_components)
         run = PROTOCOLS[self.protocol]
         outcome, order = run(self, X, partition, network, start, seeds, callbacks)
         attributes = fitted_attributes(outcome.reports, outcome.rows, order, X.dtype)

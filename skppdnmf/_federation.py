@@ -120,7 +120,7 @@ def _drop_out(
     agents: list[Any], present: set[int], failures: dict[int, Exception], policy: str
 ) -> dict[int, Letters]:
     """Tell the agents that are present who has failed; return what they send."""
-    names = ", ".join(agents[i].name for i in failures)
+    names = ", ".join(sorted(agents[i].name for i in failures))
     first = next(iter(failures.values()))
     if policy == "raise" or len(failures) == len(present):
         if len(failures) == len(present):
@@ -142,10 +142,10 @@ def _drop_out(
         raise DropoutError(
             f"{names} dropped out and the fit cannot go on: {error}"
         ) from error
-    if len(present) == 2:
+    if sum(agents[i].X.shape[0] > 0 for i in present) == 2:
         warnings.warn(
-            "two agents are left, and the secure sum hides nothing of one from the "
-            "other: each subtracts its own summand from the total",
+            "two agents that have samples are left, and the secure sum hides nothing "
+            "of one from the other: each subtracts its own summand from the total",
             PrivacyWarning,
             stacklevel=5,
         )

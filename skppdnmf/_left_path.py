@@ -114,6 +114,7 @@ class LeftPath:
         self._current = self.point = starts
         self.H = starts[0]
         self.squared_norm = 0.0
+        self._n_samples = 0
         self.improved = False
         self.leader = 0
         self.normalised = self.H
@@ -164,6 +165,7 @@ class LeftPath:
             if not self._is_news(0, words):
                 return
             self.squared_norm, n_samples = read_setup(words)
+            self._n_samples = n_samples
             self.fixed_point.set_bound(self.squared_norm, n_samples)
             settings = self.settings
             self._left = left_penalty(settings.left_alpha, settings.l1_ratio, n_samples)
@@ -179,7 +181,8 @@ class LeftPath:
         iteration : int
             Counted from 1.
         words : ndarray of uint64, or Totals
-            The total, normalised to rows of H of root mean square 1.
+            The total, normalised to rows of H of root mean square 1; the first may
+            begin with the squared norm of the rounded samples.
         fresh : bool, default=False
             Whether the totals are the first over another set of agents, so that the
             objective cannot be compared.
@@ -188,6 +191,9 @@ class LeftPath:
             if not self._is_news(iteration, words):
                 return
             totals = words
+            if not isinstance(totals, Totals) and len(totals) > self.n_words:
+                norm, totals = np.split(totals, [len(totals) - self.n_words])
+                self.squared_norm = self.fixed_point.read_rounded_norm(norm)
             if not isinstance(totals, Totals):
                 totals = self.fixed_point.decode(totals, self.n_starts)
             factors = self._inverse_norms()
@@ -298,15 +304,19 @@ class LeftPath:
     def _check(self, objective: float, last: float, fresh: bool) -> None:
         """Count the iterations in a row that hardly lowered the objective."""
         settings = self.settings
-        resolution = float(np.finfo(float).eps)
+        floor = float(np.finfo(float).eps)
+        jitter = floor
         if not settings.exact:
-            resolution += self.fixed_point.resolution()
-        noise = _NOISE * resolution * self.squared_norm
+            resolution = self.fixed_point.resolution()
+            floor += resolution
+            # Rounding anew in every iteration changes the objective by less.
+            n_entries = max(1, self._n_samples) * self.H.shape[0]
+            jitter += resolution * np.sqrt(2.0 / n_entries)
         fall = last - objective
         still = np.isfinite(fall) and (
             0 <= fall <= settings.tol * objective
-            or abs(fall) <= noise
-            or objective <= noise
+            or abs(fall) <= _NOISE * jitter * self.squared_norm
+            or objective <= _NOISE * floor * self.squared_norm
         )
         met = settings.tol > 0 and bool(still) and not fresh
         self._still = self._still + 1 if met else 0

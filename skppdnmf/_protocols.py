@@ -35,7 +35,9 @@ from .exchange import key_degree
 Runner = Callable[..., tuple[Outcome, NDArray[np.intp]]]
 
 
-def warn_of_leaks(estimator: Any, network: Network, labels: list[Any]) -> None:
+def warn_of_leaks(
+    estimator: Any, network: Network, partition: Partition, n_components: int
+) -> None:
     """Warn where the settings protect less than a user may believe.
 
     Parameters
@@ -44,18 +46,34 @@ def warn_of_leaks(estimator: Any, network: Network, labels: list[Any]) -> None:
         With its parameters.
     network : Network
         The graph.
-    labels : list
-        Labels of the agents.
+    partition : Partition
+        Who holds what.
+    n_components : int
+        Number of components.
     """
-    n_agents = network.n_agents
-    if n_agents == 1:
+    if network.n_agents == 1:
         return
     messages = []
+    labels, sizes = partition.labels, partition.sizes
     if estimator.protocol == "secure-sum":
-        if n_agents == 2:
+        n_holders = int(np.count_nonzero(sizes))
+        largest = int(np.argmax(sizes))
+        others = int(sizes.sum() - sizes[largest])
+        if n_holders == 1:
             messages.append(
-                "with two agents the secure sum hides nothing: each subtracts its own "
-                "summand from the total and has the other's"
+                "with one agent that has samples the secure sum hides nothing: the "
+                "total is its summand"
+            )
+        elif n_holders == 2:
+            messages.append(
+                "with two agents that have samples the secure sum hides nothing: each "
+                "subtracts its own summand from the total and has the other's"
+            )
+        elif others <= n_components:
+            messages.append(
+                f"all agents but {labels[largest]!r} have {others} samples in all, no "
+                f"more than n_components={n_components}: it can find them from the "
+                "totals, though not whose they are"
             )
     else:
         if estimator.masking == "scalar":
@@ -163,6 +181,12 @@ def run_secure_sum(
     parts = [X[rows] for rows in partition.samples]
     order = canonical_order(parts)
     network = network.permuted(order)
+    unused = np.flatnonzero(~start.any(axis=1))
+    if unused.size:
+        raise ValueError(
+            f"init has rows without a positive entry: {unused[:5].tolist()}; under "
+            'protocol="secure-sum" these components would stay zero'
+        )
     degree = estimator.key_degree
     if degree is None:
         degree = key_degree(network.n_agents)

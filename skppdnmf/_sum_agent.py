@@ -17,7 +17,7 @@ from . import _admm as admm
 from ._hals import hals
 from ._left_path import LeftPath, row_norms
 from ._settings import Report
-from ._totals import HEADROOM, Totals, row_blocks, setup_words
+from ._totals import HEADROOM, Totals, row_blocks, setup_words, squared_norms
 from .exchange import SecureSum, SumMessage, Total
 
 Array = NDArray[np.float64]
@@ -84,7 +84,7 @@ class SumAgent:
         """
         if not math.isfinite(self.squared_norm):
             raise OverflowError(f"{self.name}: ||X||^2 is not finite; rescale X")
-        return self._sum.start(setup_words(_squared_norms(self.X)))
+        return self._sum.start(setup_words(squared_norms(self.X)))
 
     def advance(self, arrived: Letters) -> Letters:
         """Take messages and go on as far as they allow.
@@ -152,14 +152,20 @@ class SumAgent:
                 self.X = path.fixed_point.round_samples(self.X)
                 self._sample_unit = path.fixed_point.sample_unit
                 self._rounded_norm = admm.squared_norm(self.X) * self._sample_unit**2
-                self._blocks = row_blocks(self.X)
+                self._blocks = row_blocks(self.X, path.settings.n_max)
             self._solve_right(_FIRST_SWEEPS)
         else:
             # Alone, an agent has no need to round.
             alone = self._share if path.settings.exact else None
             path.take(total.step, alone or total.words, total.fresh)
             self._end_iteration(total.step)
-        return None if self.finished else self._words
+        if self.finished:
+            return None
+        if total.step == 0 and not path.settings.exact:
+            # With the first totals goes the norm of what has been rounded.
+            norm = path.fixed_point.rounded_norm_words(self._blocks)
+            return np.concatenate([norm, self._words])
+        return self._words
 
     def _end_iteration(self, step: int) -> None:
         """Report, and solve the right factors for the next points."""
@@ -237,15 +243,6 @@ class SumAgent:
             _left_products(self.X, flat).reshape(self.path.point.shape),
             normalised.sum(axis=2),
         )
-
-
-def _squared_norms(X: Any) -> Array:
-    """Return each sample's squared norm, as if it stood alone."""
-    if sparse.issparse(X):
-        squares = X.astype(np.float64).power(2)
-        return np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
-    X = X.astype(np.float64, copy=False)
-    return np.einsum("nf,nf->n", X, X)
 
 
 def _best_scale(products: Array, gram: Array, W: Array) -> float:

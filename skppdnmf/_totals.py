@@ -21,11 +21,9 @@ HEADROOM = 2.0
 _LARGEST = 16.0
 # Units in the root mean square of X.
 _SAMPLE_SCALE = 2.0**20
-# Below this, in units, the entries of right factors are taken to be, and products
-# with them are summed in doubles; at the default n_max that is some 60 times the
-# root mean square.
-_LARGEST_RIGHT = 2.0**22
-_GRAM_ROWS = 512
+# So many times n_max the entries of right factors are taken to be at most, in their
+# units (64 times the root mean square), when products are summed in doubles.
+_LARGEST_RIGHT = 4.0
 SETUP_WORDS = N_LIMBS + 1
 
 
@@ -53,6 +51,25 @@ def _rounded_down(value: float) -> str:
     return f"{value // digit * digit:.3g}"
 
 
+def squared_norms(X: Any) -> Array:
+    """Return each sample's squared norm, as if it stood alone.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (m, F)
+        Samples.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+    """
+    if sparse.issparse(X):
+        squares = X.astype(np.float64).power(2)
+        return np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
+    X = X.astype(np.float64, copy=False)
+    return np.einsum("nf,nf->n", X, X)
+
+
 def setup_words(squared_norms: Array) -> Words:
     """Return an agent's summand of the first sum: ``||X_i||^2``, exactly, and n_i.
 
@@ -78,7 +95,8 @@ class FixedPoint:
 
     Under ``"secure-sum"`` an agent rounds its samples and its right factors, not the
     products: these are whole numbers then, exact in whatever order they are summed,
-    so that the totals do not depend on who holds which samples.
+    so that the totals do not depend on who holds which samples. (Up to about
+    ``n_max=1e7``; above, products of entries no longer fit a double.)
 
     With the rows of H scaled to a root mean square of 1, the exact right factor W of
     samples X_i has ``||W||^2 <= ||X_i||^2 / F``. Entries of W are multiples of
@@ -165,8 +183,25 @@ class FixedPoint:
 
     def resolution(self) -> float:
         """Size of what rounding makes of the objective, in units of ``||X||^2``."""
-        samples = 1.0 / (_SAMPLE_SCALE * math.sqrt(self.n_features))
-        return (_LARGEST / self.n_max) ** 2 / 12.0 + samples
+        return (_LARGEST / self.n_max) ** 2 / 12.0
+
+    def rounded_norm_words(self, blocks: list[Any]) -> Words:
+        """Return ``||X_i||^2`` of an agent's rounded samples, exactly, in words.
+
+        Parameters
+        ----------
+        blocks : list of ndarray or sparse matrix of shape (m, F)
+            Its rounded samples.
+
+        Returns
+        -------
+        ndarray of uint64, shape (N_LIMBS,)
+        """
+        return to_limbs(np.concatenate([squared_norms(block) for block in blocks]))
+
+    def read_rounded_norm(self, words: Words) -> float:
+        """Return ``||X||^2`` of all rounded samples from a total."""
+        return from_limbs(words) * self.sample_unit**2
 
     def round_samples(self, X: Any) -> Any:
         """Return an agent's samples in whole numbers of `sample_unit`.
@@ -214,8 +249,9 @@ class FixedPoint:
             product = (block.T @ flat.T).T if sparse.issparse(block) else flat @ block
             products += _as_integers(np.asarray(product))
         gram = np.zeros((n_starts, K, K), dtype=np.int64)
-        for start in range(0, whole.shape[2], _GRAM_ROWS):
-            part = whole[:, :, start : start + _GRAM_ROWS]
+        n_rows = _exact_rows((_LARGEST_RIGHT * self.n_max) ** 2)
+        for start in range(0, whole.shape[2], n_rows):
+            part = whole[:, :, start : start + n_rows]
             gram += _as_integers(part @ part.transpose(0, 2, 1))
         sums = whole.sum(axis=2).astype(np.int64)
         parts = [gram[:, self._upper[0], self._upper[1]], products]
@@ -271,13 +307,20 @@ def _as_integers(whole: Array) -> NDArray[np.int64]:
     return whole.astype(np.int64)
 
 
-def row_blocks(X: Any) -> list[Any]:
+def _exact_rows(largest: float) -> int:
+    """Return how many products up to this size are summed exactly in doubles."""
+    return max(1, int(2.0**53 / largest))
+
+
+def row_blocks(X: Any, n_max: float = 1e6) -> list[Any]:
     """Split rounded samples so that products with them are exact in doubles.
 
     Parameters
     ----------
     X : ndarray or sparse matrix of shape (n_i, F)
         Samples in whole numbers.
+    n_max : float, default=1e6
+        Fixed-point scale of the right factors.
 
     Returns
     -------
@@ -287,7 +330,7 @@ def row_blocks(X: Any) -> list[Any]:
     n_rows = X.shape[0]
     is_sparse = sparse.issparse(X)
     largest = float(np.abs(X.data if is_sparse else X).max(initial=1.0))
-    most = max(1, int(2.0**53 / (largest * _LARGEST_RIGHT)))
+    most = _exact_rows(largest * _LARGEST_RIGHT * n_max)
     if n_rows <= most or (is_sparse and _fullest_column(X) <= most):
         return [X]
     return [X[start : start + most] for start in range(0, n_rows, most)]

@@ -72,8 +72,7 @@ class SpanningTrees:
         )
         if not np.isfinite(hops).all():
             raise DropoutError(
-                f"without {len(dropped)} agents that have dropped out the graph of "
-                f"the other {len(left)} is not connected"
+                f"the graph of the {len(left)} agents that are left is not connected"
             )
         # In this order: what the agents send does not depend on their numbering.
         root = int(np.lexsort((hops.sum(axis=1), hops.max(axis=1)))[0])

@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_non_negative, validate_data
 from ._network import GENERATORS, Network, make_network
 from ._partition import Partition, assign_agents, split_samples
 
+_LARGEST_START = 1e100
+
 
 def validate_samples(estimator: Any, X: Any, reset: bool) -> Any:
     """Return X as a float array or CSR matrix, nonnegative and in range.
@@ -108,6 +110,11 @@ def check_start(
     check_non_negative(init, f"{name} (input init)")
     if not init.any():
         raise ValueError("init is all zeros; it needs a positive entry")
+    if init.max() > _LARGEST_START:
+        raise ValueError(
+            f"the largest entry of init is {init.max():g}; at most {_LARGEST_START:g} "
+            "is allowed"
+        )
     return int(n_components), init
 
 

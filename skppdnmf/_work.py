@@ -17,6 +17,7 @@ from .exchange import (
     BARE_MESSAGE_BYTES,
     KEY_ENTRY_BYTES,
     MASK_BITS,
+    N_LIMBS,
     SUM_HEADER_BYTES,
     WORD_BYTES,
     SlotLayout,
@@ -162,7 +163,7 @@ def count_sum_work(
     n_links = network.n_agents - 1
     keys = sum(below[agent] for agent in below if agent != tree.root)
     keys += n_links * network.n_agents
-    words = SETUP_WORDS
+    words = SETUP_WORDS + N_LIMBS
     for iteration in range(1, max_iter + 1):
         words += n_starts * words_per_start
         n_starts = starts_after(iteration, n_starts, max_iter)

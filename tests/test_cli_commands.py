@@ -91,6 +91,8 @@ def test_what_an_audit_is_given(data, monkeypatch):
 
     monkeypatch.setattr(skppdnmf.audit, "audit_report", audit_report)
     X = np.load(data)
+    X[:, -1] = np.arange(len(X)) % 3
+    np.save(data, X)
     assert succeeded("audit", data, "--mu", "2").stdout == "found nothing\n"
     limits = ("--max-seconds", "2.5", "--max-samples", "3")
     succeeded("audit", data, "--agents", "-1", "--drop", "0", *limits)

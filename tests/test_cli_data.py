@@ -319,7 +319,10 @@ def test_bad_columns_and_labels(tmp_path):
     assert message(read_data, array, str(few)) == (
         f"{few}: has 2 labels, but {array} has 7 samples"
     )
-    assert "no column is left" in message(read_data, array, "3", ["0", "1", "2"])
+    assert "for 3 agents give --partition 3" in message(read_data, array, "3")
+    whole = tmp_path / "whole.npy"
+    np.save(whole, np.arange(8.0).reshape(2, 4))
+    assert "no column is left" in message(read_data, whole, "3", ["0", "1", "2"])
 
 
 def test_bad_files_of_labels(tmp_path):
@@ -365,3 +368,12 @@ def test_kinds():
     assert {name: kind_of(Path(name)) for name in names} == names
     for unknown in ("x.gz", "npy", "x.npy.gz"):
         assert "unknown format" in message(kind_of, Path(unknown))
+
+
+def test_labels_in_a_table_are_as_written(tmp_path):
+    table = tmp_path / "sites.csv"
+    table.write_text("site,a,b\n007,1,2\n7,3,4\n07,2,2\nNA,1,3\n Oslo ,4,1\nOslo,1,1\n")
+    labels = read_data(table, "site").agents
+    assert labels == ["007", "7", "07", "NA", "Oslo", "Oslo"]
+    table.write_text("site,a\n8,1\n,2\n")
+    assert "the label is missing in row 1" in message(read_data, table, "site")

@@ -292,4 +292,6 @@ def test_through_a_process(sites, tmp_path):
     )
     assert failed.returncode == 2
     assert failed.stdout == ""
-    assert failed.stderr == "Error: --mu 0: should be a float in the range (0.0, inf)\n"
+    assert (
+        failed.stderr == "Error: --mu 0: should be a float in the range (0.0, 1e+100]\n"
+    )

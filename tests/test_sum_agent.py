@@ -12,7 +12,7 @@ from scipy.optimize import nnls
 from skppdnmf import _sum_agent
 from skppdnmf._hals import hals
 from skppdnmf._totals import HEADROOM
-from skppdnmf.exchange import SUM_DOWN, SUM_UP
+from skppdnmf.exchange import N_LIMBS, SUM_DOWN, SUM_UP
 
 SIZES = (4, 1, 9, 0, 6)
 
@@ -143,7 +143,8 @@ def test_messages_in_each_iteration():
         for step in range(1, 13):
             sizes = {len(m.words) for m in steps if m.step == step}
             # Two starts until a half of the twelve iterations are done.
-            assert sizes == {n_words if step <= 3 else n_words // 2}
+            norm = N_LIMBS if step == 1 else 0  # of the rounded samples
+            assert sizes == {norm + (n_words if step <= 3 else n_words // 2)}
             assert sum(m.step == step for m in steps) == len(SIZES) - 1
     assert len(reports[0]) == 12
 

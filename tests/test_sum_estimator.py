@@ -393,3 +393,23 @@ def test_a_thousand_agents():
     # Each link of the tree carries a header and the words of one start, twice.
     words = 5 * 6 // 2 + 5 * 64
     assert estimate - shorter == 2 * 999 * (16 + 8 * words)
+
+
+def test_exact_low_rank_data_are_followed_below_the_default_tolerance():
+    rng = np.random.default_rng(0)
+    X = rng.random((200, 4)) @ rng.random((4, 20))
+    errors = []
+    for tol in (1e-4, 1e-9):
+        model = PrivateDistributedNMF(
+            4, protocol="secure-sum", tol=tol, max_iter=1000, random_state=0
+        ).fit(X)
+        errors.append(model.reconstruction_err_ / np.linalg.norm(X))
+    assert errors[1] <= errors[0] < 2e-4
+    assert errors[1] < 1e-4
+
+
+def test_a_start_with_an_unused_row_is_refused():
+    start = np.vstack([np.zeros(6), np.ones(6)])
+    model = PrivateDistributedNMF(2, protocol="secure-sum", init=start)
+    with pytest.raises(ValueError, match=r"rows without a positive entry: \[0\]"):
+        model.fit(np.ones((9, 6)))

@@ -9,6 +9,7 @@ from _sums import RARE, KeyStreams, model, p_uniform
 from numpy.testing import assert_array_equal
 from sklearn.datasets import load_digits
 
+from skppdnmf import PrivateDistributedNMF
 from skppdnmf import _federation as federation
 from skppdnmf._left_path import LeftPath
 from skppdnmf._sum_agent import SumAgent
@@ -132,3 +133,27 @@ def test_keys_do_not_come_from_the_seed(X):
         np.random.seed(0)  # noqa: NPY002
         keys.append(PairwiseMasks(0).public_key)
     assert keys[0] != keys[1]
+
+
+@pytest.mark.parametrize(
+    ("partition", "n_components", "text"),
+    [
+        ([20, 10, 0], 2, "two agents that have samples"),
+        ([30, 0, 0], 2, "one agent that has samples"),
+        ([28, 1, 1], 2, "all agents but 0 have 2 samples in all"),
+        ([26, 3, 1], 3, None),
+    ],
+)
+def test_where_totals_give_samples_away_a_warning_says_so(
+    partition, n_components, text
+):
+    X = np.random.default_rng(0).random((30, 6))
+    model = PrivateDistributedNMF(
+        n_components, protocol="secure-sum", partition=partition, max_iter=3, tol=0
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X)
+    found = [str(w.message) for w in caught if w.category is PrivacyWarning]
+    assert len(found) == (text is not None)
+    assert all(text in message for message in found)

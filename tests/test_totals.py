@@ -112,7 +112,8 @@ def test_totals_are_those_of_the_data_to_the_resolution():
         exact = ((X - W[s].T @ H) ** 2).sum()
         ours = norm - 2 * np.vdot(share.products[s], H)
         ours += np.vdot(share.gram[s] @ H, H)
-        assert abs(ours - exact) < 20 * codec.resolution() * norm
+        # To first order in the step of W, which is no minimiser here.
+        assert abs(ours - exact) < 2e-6 * norm
 
 
 def test_the_gram_matrix_is_that_of_right_factors():
@@ -186,8 +187,7 @@ def test_order_and_partition_have_no_effect(monkeypatch):
     order = np.random.default_rng(0).permutation(64)
     shuffled, _ = encode(codec, X[order], W[:, :, order])
     np.testing.assert_array_equal(shuffled, words)
-    monkeypatch.setattr(module, "_LARGEST_RIGHT", 2.0**30)
-    monkeypatch.setattr(module, "_GRAM_ROWS", 7)
+    monkeypatch.setattr(module, "_LARGEST_RIGHT", 2.0**30 / 1e6)
     blocks = row_blocks(codec.round_samples(X))
     assert len(blocks) > 4
     np.testing.assert_array_equal(codec.encode(W, blocks)[0], words)

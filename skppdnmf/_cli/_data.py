@@ -72,7 +72,7 @@ def read_data(
         raise CommandError(
             f"{path}: --header and --no-header are for .csv and .tsv files"
         )
-    X = read_table(path, header) if is_table else read_matrix(path)
+    X = read_table(path, header, agents) if is_table else read_matrix(path)
     names = list(X.columns) if is_table else list(range(X.shape[1]))
     unwanted = [_column_to_drop(path, names, name) for name in drop]
     labels, column = _read_agents(path, X, names, agents)
@@ -144,16 +144,25 @@ def _column_labels(path: Path, X: Any, column: int, agents: str) -> list[Any]:
         values = X[:, column]
     else:
         series = X.iloc[:, column]
-        missing = np.flatnonzero(series.isna().to_numpy())
+        missing = np.flatnonzero(series.isna().to_numpy() | (series == "").to_numpy())
         if missing.size:
             rows = name_some([str(row) for row in missing[:5]], missing.size)
             raise CommandError(
                 f"--agents {agents}: the label is missing in row {rows} of {path}"
             )
         values = series.to_numpy()
-    if values.dtype.kind == "f" and np.all(values == np.floor(values)):
+    if values.dtype.kind == "f":
+        odd = values[values != np.floor(values)]
+        if odd.size:
+            hint = f"; for {agents} agents give --partition {agents}"
+            raise CommandError(
+                f"--agents {agents}: column {column} of {path} holds {odd[0]:g}, which "
+                f"is no agent's label{hint if agents.isdigit() else ''}"
+            )
         values = values.astype(np.int64)
-    return [as_python(value) for value in values]
+    labels = [as_python(value) for value in values]
+    texts = all(isinstance(label, str) for label in labels)
+    return as_integers(labels) if texts else labels
 
 
 def read_labels(path: Path) -> list[Any]:

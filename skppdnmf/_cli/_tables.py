@@ -46,7 +46,9 @@ def import_pandas(path: Path) -> Any:
     return pd
 
 
-def read_table(path: Path, header: bool | None = None) -> Any:
+def read_table(
+    path: Path, header: bool | None = None, as_text: str | None = None
+) -> Any:
     """Read a table from a CSV, TSV or Parquet file.
 
     Parameters
@@ -56,6 +58,8 @@ def read_table(path: Path, header: bool | None = None) -> Any:
     header : bool or None, default=None
         Whether the first line of a text file holds names. None takes a line of
         numbers for data, unless they count from 0 or 1: then they are names.
+    as_text : str or None, default=None
+        A column of a text file, by name or number, that is left as it is written.
 
     Returns
     -------
@@ -75,7 +79,7 @@ def read_table(path: Path, header: bool | None = None) -> Any:
         if kind == "parquet":
             frame = pd.read_parquet(path).reset_index(drop=True)
         else:
-            frame = _read_text(pd, path, _SEPARATORS[kind], header)
+            frame = _read_text(pd, path, _SEPARATORS[kind], header, as_text)
     except CommandError:
         raise
     except ImportError as error:
@@ -89,7 +93,9 @@ def read_table(path: Path, header: bool | None = None) -> Any:
     return frame
 
 
-def _read_text(pd: Any, path: Path, separator: str, header: bool | None) -> Any:
+def _read_text(
+    pd: Any, path: Path, separator: str, header: bool | None, as_text: str | None
+) -> Any:
     """Read a frame from a text; its floats are the nearest to what is written."""
     shared = {"sep": separator, "skipinitialspace": True}
     first = pd.read_csv(
@@ -102,6 +108,10 @@ def _read_text(pd: Any, path: Path, separator: str, header: bool | None) -> Any:
         twice = [repr(name) for name, count in Counter(names).items() if count > 1]
         if twice:
             raise CommandError(f"{path}: names columns twice: {name_some(twice)}")
+    columns: Sequence[Any] = names if header else range(len(names))
+    column = None if as_text is None else find_column(columns, as_text)
+    # Marked, or pandas would take a label like "NA" for a missing number.
+    texts = {} if column is None else {"converters": {column: _marked}}
     # Before version 3.1 pandas rounds floats wrongly unless asked not to.
     release = tuple(int(number) for number in pd.__version__.split(".")[:2])
     precision = {"float_precision": "round_trip"} if release < (3, 1) else {}
@@ -113,13 +123,21 @@ def _read_text(pd: Any, path: Path, separator: str, header: bool | None) -> Any:
             header=0 if header else None,
             index_col=False,
             low_memory=False,
+            **texts,
             **precision,
             **shared,
         )
+    if column is not None:
+        frame.isetitem(column, frame.iloc[:, column].str[1:])
     if header:
         # Pandas makes up names for columns without one.
         frame.columns = names
     return frame
+
+
+def _marked(text: str) -> str:
+    """Return a label behind a mark."""
+    return "=" + text.strip()
 
 
 def _is_data(names: Sequence[str]) -> bool:

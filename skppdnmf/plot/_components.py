@@ -168,6 +168,8 @@ class ComponentsDisplay:
                 "agent_labels_",
             )
             components = estimator.agent_components_[agent_index(estimator, agent)]
+            if np.isnan(components).all():
+                raise ValueError(f"agent={agent!r} has dropped out of the fit")
         if feature_names is None:
             feature_names = getattr(estimator, "feature_names_in_", None)
         display = cls(components, image_shape=image_shape, feature_names=feature_names)
