@@ -58,14 +58,12 @@ def test_sums_of_limbs_are_exact_and_rounded_once(values):
 @settings(max_examples=200)
 @given(st.lists(DOUBLES, max_size=30))
 def test_limbs_of_an_array_are_those_of_its_sum(values):
-    limbs = to_limbs(np.array(values, dtype=np.float64))
+    limbs = to_limbs(np.array(values))
     assert as_fraction(limbs) == sum(map(Fraction, values))
-    assert int(limbs.max()) < 2**32
-
-
-def test_limbs_refuse_a_sum_beyond_them():
-    with pytest.raises(OverflowError, match="exceeds the largest double"):
-        to_limbs(np.full(40_000, 1.7e308))
+    # However they are grouped: not even carries tell.
+    half = len(values) // 2
+    apart = to_limbs(np.array(values[:half])) + to_limbs(np.array(values[half:]))
+    np.testing.assert_array_equal(apart, limbs)
 
 
 def test_limbs_of_many_equal_doubles():

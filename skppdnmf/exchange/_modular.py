@@ -11,7 +11,7 @@ Words = NDArray[np.uint64]
 _LEAST_EXPONENT = -1074
 _LIMB_BITS = 32
 _MANTISSA_BITS = 53
-_HALF_BITS = 26  # sums of so many bits fit 64
+_LIMB = (1 << _LIMB_BITS) - 1
 N_LIMBS = -(-(1024 - _LEAST_EXPONENT) // _LIMB_BITS)
 TOTAL_BITS = 62  # that the magnitude of a total may take, with a bit to spare
 
@@ -34,7 +34,7 @@ def to_limbs(values: float | NDArray[np.floating]) -> Words:
     Raises
     ------
     OverflowError
-        If a value is negative or not finite, or the sum exceeds the largest double.
+        If a value is negative or not finite.
 
     Examples
     --------
@@ -48,18 +48,21 @@ def to_limbs(values: float | NDArray[np.floating]) -> Words:
         raise OverflowError(f"{wrong[0]} is no finite, nonnegative number")
     mantissas, exponents = np.frexp(doubles)
     whole = np.ldexp(mantissas, _MANTISSA_BITS).astype(np.int64)
-    total = 0
-    for exponent in np.unique(exponents):
-        here = whole[exponents == exponent]
-        high, low = here >> _HALF_BITS, here & ((1 << _HALF_BITS) - 1)
-        partial = (int(high.sum()) << _HALF_BITS) + int(low.sum())
-        shift = int(exponent) - _MANTISSA_BITS - _LEAST_EXPONENT
-        total += partial << shift if shift >= 0 else partial >> -shift  # loses no bit
-    try:
-        data = total.to_bytes(N_LIMBS * _LIMB_BITS // 8, "little")
-    except OverflowError as error:
-        raise OverflowError("the sum exceeds the largest double") from error
-    return np.frombuffer(data, dtype="<u4").astype(np.uint64)
+    place = exponents.astype(np.int64) - _MANTISSA_BITS - _LEAST_EXPONENT
+    whole >>= np.maximum(-place, 0)  # of a subnormal number; loses no bit
+    limb, shift = np.divmod(np.maximum(place, 0), _LIMB_BITS)
+    low = (whole & _LIMB).astype(np.uint64) << shift.astype(np.uint64)
+    high = (whole >> _LIMB_BITS).astype(np.uint64) << shift.astype(np.uint64)
+    # Each value's limbs are added as they are, without carrying over between values:
+    # that would show how they are grouped.
+    middle = (low >> _LIMB_BITS) + (high & _LIMB)
+    limbs = np.zeros(N_LIMBS, dtype=np.uint64)
+    for k, part in enumerate(
+        (low & _LIMB, middle & _LIMB, (high >> _LIMB_BITS) + (middle >> _LIMB_BITS))
+    ):
+        used = part > 0
+        np.add.at(limbs, limb[used] + k, part[used])
+    return limbs
 
 
 def from_limbs(limbs: Words) -> float:
