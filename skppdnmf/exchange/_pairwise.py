@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives import hashes
@@ -24,6 +25,7 @@ _PURPOSE = b"skppdnmf pairwise mask"
 # Words expanded and added at a time, which stay in the processor's cache.
 _CHUNK_WORDS = 1 << 15
 _ZEROS = bytes(8 * _CHUNK_WORDS)
+_MOST_KEPT = 64  # ciphers, which take memory
 # Before version 43 cryptography asked for so many bytes more than it writes.
 _SLACK_BYTES = 15
 
@@ -64,9 +66,26 @@ class PairwiseMasks:
         self._private: bytes | None = private.private_bytes_raw()
         self.public_key = private.public_key().public_bytes_raw()
         self._seeds: dict[int, bytes] = {}
+        self._ciphers: dict[int, Any] = {}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(number={self.number}, pairs={len(self._seeds)})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_ciphers": {}}  # they stay in their process
+
+    def _cipher(self, other: int, nonce: bytes) -> Any:
+        """Return the stream that is shared with another agent, from this nonce on."""
+        cipher = self._ciphers.get(other)
+        if cipher is not None:
+            cipher.reset_nonce(nonce)
+            return cipher
+        key = algorithms.AES(self._seeds[other])
+        cipher = Cipher(key, modes.CTR(nonce)).encryptor()
+        # To start anew is quicker, where cryptography can (from version 43 on).
+        if len(self._seeds) < _MOST_KEPT and hasattr(cipher, "reset_nonce"):
+            self._ciphers[other] = cipher
+        return cipher
 
     def agree(self, public_keys: Mapping[int, bytes]) -> None:
         """Agree on a seed with each of these agents and forget the private key.
@@ -122,13 +141,9 @@ class PairwiseMasks:
             Uniform to all who do not know the masks.
         """
         masked = words.copy()
-        mode = modes.CTR(round_number.to_bytes(8, "big") + bytes(8))
+        nonce = round_number.to_bytes(8, "big") + bytes(8)
         ciphers = [
-            (
-                other > self.number,
-                Cipher(algorithms.AES(self._seeds[other]), mode).encryptor(),
-            )
-            for other in others
+            (other > self.number, self._cipher(other, nonce)) for other in others
         ]
         buffer = bytearray(8 * min(len(words), _CHUNK_WORDS) + _SLACK_BYTES)
         for start in range(0, len(words), _CHUNK_WORDS):
