@@ -7,12 +7,18 @@ and the range, over several victims. Recovered is 1 - error / error of guessing,
 over its samples otherwise; more than eight samples are represented by eight, which say
 nothing of each. Attackers are told the number of samples.
 
+Under the secure sum an agent that holds 30 samples attacks all others, who hold few
+unless the table says otherwise: one of them, the victim, by name, and all of them as a
+set without names. Guessing is the mean of all samples but the victim's there; for the
+set it is what comes closest of the attacker's mean and its own samples.
+
 Writes a figure to the folder in the variable SKPPDNMF_OUTPUT, or to ``output``.
 
 Run it from the project's root: ``python benchmarks/bench_leakage.py [--quick]``.
 """
 
 import argparse
+import itertools
 import os
 import warnings
 from pathlib import Path
@@ -28,10 +34,13 @@ from skppdnmf.audit import (
     GcdAttack,
     JointMaskAttack,
     LeastSquaresAttack,
+    PooledSimulationAttack,
     SimulationAttack,
     record,
 )
-from skppdnmf.audit._leakage import score
+from skppdnmf.audit._leakage import in_order_of, score
+from skppdnmf.audit._pool import Pool
+from skppdnmf.audit._pool_fit import PoolFit
 
 N_OTHERS, N_OTHER_SAMPLES = 4, 30
 N_COMPONENTS, N_ROUNDS = 4, 60
@@ -181,6 +190,124 @@ def by_setting(title, name, key, values, seeds, several=False):
     return values, columns
 
 
+def summed(sizes, seed, n_components=N_COMPONENTS, n_sums=20, n_init=1):
+    """Record one fit of the secure sum, agent k with ``sizes[k]`` samples."""
+    X = pooled_digits()
+    n = sum(sizes)
+    rows = np.random.default_rng(seed).permutation(len(X))[:n]
+    model = PrivateDistributedNMF(
+        n_components,
+        protocol="secure-sum",
+        partition=list(sizes),
+        n_init=n_init,
+        max_iter=n_sums,
+        tol=0,
+        random_state=seed,
+    )
+    return record(model, X[rows])
+
+
+def run_pooled(sizes, seed, **setting):
+    """Recovered shares: the victim's samples, its moments, and the set."""
+    fit = summed(sizes, seed, **setting)
+    attack = PooledSimulationAttack(target="samples")
+    named, everyone = attack.run_many(fit, 0, [1, None])
+    moments = PooledSimulationAttack(target="moments").run(fit, 0, 1)
+    return named.recovered, moments.recovered, everyone.recovered
+
+
+def run_nearby(n_samples, seed, distance=0.1):
+    """Share of an error that the fit mends if it is begun near the truth."""
+    fit = summed((N_OTHER_SAMPLES, 1, n_samples - 1), seed, n_init="auto")
+    truth = np.vstack([fit.view(agent).X for agent in (1, 2)])
+    noise = np.random.default_rng(seed).normal(size=truth.shape)
+    start = np.maximum(truth * (1 + distance * noise), 0)
+    pool = Pool(fit.view(0), max_sums=20)
+    found = in_order_of(PoolFit(pool, n_samples).run(start, max_steps=100).rows, truth)
+    error = np.linalg.norm(found - truth) / np.linalg.norm(start - truth)
+    return max(0.0, 1.0 - error)
+
+
+def by_pool(title, name, values, settings, seeds, n_init=(1, "auto")):
+    """Recovered shares under the secure sum as one setting changes."""
+    calls = itertools.product(settings, n_init, seeds)
+    flat = Parallel(n_jobs=2)(
+        delayed(run_pooled)(seed=seed, n_init=n, **one) for one, n, seed in calls
+    )
+    shares = np.reshape(flat, (len(settings), len(n_init), len(seeds), 3))
+    columns = {
+        "the victim's samples": shares[:, 0, :, 0],
+        "its second moments": shares[:, 0, :, 1],
+    }
+    for k, n in enumerate(n_init):
+        columns[f"the set, n_init={n}"] = shares[:, k, :, 2]
+    table(f"Secure sum: {title}", name, values, columns)
+
+
+def secure_sum(seeds, few):
+    """All tables of the secure sum."""
+    own = N_OTHER_SAMPLES
+    pools = [1, 2, 3, 4, 6, 8, 12, 40][few]
+    by_pool(
+        "recovered share in %, by the number of all others' samples,\n"
+        "one of them the victim's and the rest a third agent's (1: two agents)",
+        "samples",
+        pools,
+        [{"sizes": (own, 1, m - 1) if m > 1 else (own, 1)} for m in pools],
+        seeds,
+    )
+    pools = [4, 8, 12, 20, 40][few]
+    calls = [delayed(run_nearby)(m, seed) for m in pools for seed in seeds]
+    table(
+        "Secure sum: share in % of an error of 10 % in every value of all others'\n"
+        "samples that the fit mends: what totals determine, not what is found from far",
+        "samples",
+        pools,
+        {"mended, n_init=auto": np.reshape(Parallel(2)(calls), (len(pools), -1))},
+    )
+    agents = [2, 3, 5, 9, 14][few]
+    by_pool(
+        "recovered share in %, by the number of agents, three samples each\n"
+        "but the attacker",
+        "agents",
+        agents,
+        [{"sizes": (own, *[3] * (n - 1))} for n in agents],
+        seeds,
+    )
+    by_pool(
+        "recovered share in %, by the number of agents, 30 samples each",
+        "agents",
+        agents,
+        [{"sizes": [own] * n} for n in agents],
+        seeds,
+        n_init=("auto",),
+    )
+    components, sums = [2, 3, 4, 6, 8][few], [1, 2, 5, 10, 20][few]
+    by_pool(
+        "recovered share in %, by the number of components, of six samples",
+        "components",
+        components,
+        [{"sizes": (own, 1, 5), "n_components": K} for K in components],
+        seeds,
+    )
+    by_pool(
+        "recovered share in %, by the number of sums recorded, of four samples",
+        "sums",
+        sums,
+        [{"sizes": (own, 1, 3), "n_sums": n} for n in sums],
+        seeds,
+    )
+    leakage = EavesdropperAttack().run(summed((own, 1, 20, 9), 0, n_init="auto"))
+    details = leakage.details
+    sizes = max(map(len, details["sizes"].values()))
+    print(
+        f"\nLinks of a secure sum: {details['words']} masked words, "
+        f"{details['repeated']} repeated, sizes for one layout: {sizes}, recovered "
+        f"{100 * leakage.recovered:.0f} %; in clear: "
+        f"{', '.join(details['in_clear']) or 'nothing'}"
+    )
+
+
 def eavesdropping(seed):
     """What the links tell."""
     leakage = EavesdropperAttack().run(
@@ -267,6 +394,7 @@ def main():
         ),
     }
     eavesdropping(0)
+    secure_sum(seeds, few)
     draw(results)
 
 

@@ -179,8 +179,9 @@ def run_secure_sum(
         As for `run_consensus`.
     """
     parts = [X[rows] for rows in partition.samples]
-    order = canonical_order(parts)
-    network = network.permuted(order)
+    # In the order of their labels: one that followed the sizes of what they hold
+    # would show in the messages. The sums are exact in any order.
+    order = np.arange(len(parts))
     unused = np.flatnonzero(~start.any(axis=1))
     if unused.size:
         raise ValueError(

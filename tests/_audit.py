@@ -1,5 +1,7 @@
 """Federations that several tests of the audit record."""
 
+import gc
+import types
 import warnings
 from functools import cache
 
@@ -10,6 +12,7 @@ from skppdnmf.audit import record
 from skppdnmf.exceptions import InsecureKeyWarning
 
 ATTACKER, VICTIM = 2, 3
+SUM = "secure-sum"
 
 
 def data(n_samples=1, n_components=3, seed=0):
@@ -49,3 +52,30 @@ def transcript(
 def attack(one, **setting):
     """Run an attack of the victim's neighbour."""
     return one.run(transcript(**setting), ATTACKER, VICTIM)
+
+
+def pooled(sizes, n_components=3, seed=0, fit=True, **parameters):
+    """A recorded fit of the secure sum, agent k with ``sizes[k]`` samples."""
+    rng = np.random.default_rng(seed)
+    H = rng.exponential(size=(4, 12))
+    X = rng.gamma(1.0, size=(sum(sizes), 4)) @ H
+    X += 0.1 * rng.exponential(size=X.shape)
+    agents = np.repeat(np.arange(len(sizes)), sizes)
+    estimator = model(
+        n_components, seed, **{"protocol": SUM, "adjacency": "random", **parameters}
+    )
+    return record(estimator, X, agents) if fit else (estimator, X, agents)
+
+
+def reachable(root):
+    """All objects that a program can get at from another, modules left aside."""
+    seen, todo = {}, [root]
+    while todo:
+        one = todo.pop()
+        if id(one) in seen or isinstance(
+            one, (type, types.ModuleType, types.FunctionType)
+        ):
+            continue
+        seen[id(one)] = one
+        todo += gc.get_referents(one)
+    return list(seen.values())

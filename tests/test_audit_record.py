@@ -1,12 +1,10 @@
 """Transcripts: exactly what was seen, by those who saw it."""
 
 import dataclasses
-import gc
-import types
 
 import numpy as np
 import pytest
-from _audit import ATTACKER, VICTIM, data, model, transcript
+from _audit import ATTACKER, VICTIM, data, model, reachable, transcript
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.decomposition import NMF
@@ -140,20 +138,6 @@ def test_views_match_the_links():
         received = [letter for other in others for letter in one.link(other, agent)]
         assert sorted(view.sent) == sorted(sent)
         assert sorted(view.received) == sorted(received)
-
-
-def reachable(root):
-    """All objects that a program can get at from another, modules left aside."""
-    seen, todo = {}, [root]
-    while todo:
-        one = todo.pop()
-        if id(one) in seen or isinstance(
-            one, (type, types.ModuleType, types.FunctionType)
-        ):
-            continue
-        seen[id(one)] = one
-        todo += gc.get_referents(one)
-    return list(seen.values())
 
 
 def test_a_view_leads_to_nothing_that_others_hold():

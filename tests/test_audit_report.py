@@ -1,5 +1,7 @@
 """The report on all attacks."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,13 +12,15 @@ from sklearn.decomposition import NMF
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf.audit import audit_report
 
-COLUMNS = ["scalar, no dither", "scalar", "entrywise"]
+CONSENSUS = ["scalar, no dither", "scalar", "entrywise"]
+COLUMNS = [*CONSENSUS, "secure-sum"]
 ROWS = [
     "greatest common divisor",
     "least squares",
     "least squares, masks known",
     "joint mask fit",
     "simulation",
+    "simulation, no names",
     "eavesdropper",
 ]
 
@@ -32,6 +36,11 @@ def test_table_has_both_sides_of_every_claim(report):
     table = report.table
     assert list(table) == ROWS
     assert all(list(row) == COLUMNS for row in table.values())
+    summed = {name: row["secure-sum"] for name, row in table.items()}
+    assert all(summed[name] is None for name in ROWS[:4])
+    assert max(summed[name] for name in ROWS[4:]) < 0.1
+    table = {n: {c: row[c] for c in CONSENSUS} for n, row in table.items()}
+    assert set(table.pop("simulation, no names").values()) == {None}
     shares = {name: list(row.values()) for name, row in table.items()}
     assert shares["greatest common divisor"] == [1, 0, 0]
     assert shares["least squares"][0] > 0.99
@@ -59,20 +68,32 @@ def test_nothing_is_skipped_silently(report):
         for r in report.to_dict()
     }
     skipped = {one[:4] for one in report.skipped}
+    # Under the secure sum every agent attacks every other, and all of them.
+    names = ["east", "north", "south", "west"]
+    summed = {
+        ("secure-sum", "simulation", a, b) for a in names for b in names if a != b
+    }
+    summed |= {("secure-sum", "simulation, no names", a, None) for a in names}
+    summed.add(("secure-sum", "eavesdropper", None, None))
+    answers = {("secure-sum", attack, None, None) for attack in ROWS[:4]}
+    assert answers <= skipped
+    assert {one for one in done if one[0] == "secure-sum"} == summed
+    done, skipped = done - summed, skipped - answers
     assert not done & skipped
     # The path goes through the labels in their order.
     pairs = [("east", "north"), ("north", "south"), ("south", "west")]
     pairs += [(b, a) for a, b in pairs]
     expected = {
         (protection, attack, *pair)
-        for protection in COLUMNS
-        for attack in ROWS[:-1]
+        for protection in CONSENSUS
+        for attack in ROWS[:-2]
         for pair in pairs
     }
-    links = {(protection, ROWS[-1], None, None) for protection in COLUMNS}
+    links = {(protection, ROWS[-1], None, None) for protection in CONSENSUS}
     assert done | skipped == expected | links
-    assert {one.attack for one in report.skipped} == {"simulation"}
-    assert all("max_samples=1" in one.reason for one in report.skipped)
+    left_out = [one for one in report.skipped if one.attacker is not None]
+    assert {one.attack for one in left_out} == {"simulation"}
+    assert all("max_samples=1" in one.reason for one in left_out)
 
 
 def test_text(report):
@@ -149,3 +170,77 @@ def test_what_cannot_be_audited(estimator, error, message):
     X, agents = data()
     with pytest.raises(error, match=message):
         audit_report(estimator, X, agents)
+
+
+def test_nothing_recovered_is_said(report):
+    """Where no attack does better than guessing nobody is called weak."""
+    X, agents = data(n_samples=20)
+    estimator = model(protocol="secure-sum", adjacency="ring")
+    result = audit_report(estimator, X, agents, max_rounds=12, max_samples=1)
+    assert result.protection == "secure-sum"
+    assert (result.worst, result.weakest, result.reasons) == (None, None, [])
+    text = str(result)
+    assert "Nothing was recovered" in text
+    assert "Weakest" not in text
+    assert "protocol='secure-sum' is in use" in text
+    assert "nothing" in repr(result)
+    assert result.table["simulation"]["secure-sum"] < 0.2
+    assert result.table["simulation"]["entrywise"] is None  # too many samples
+    assert "simulation: under" not in text
+    if "total" in result.leakages["secure-sum"]["eavesdropper"][0].details["in_clear"]:
+        assert "reads in clear: total" in text
+    assert "Weakest agent: 'west'" in str(report)
+
+
+def test_two_agents_of_a_secure_sum_are_told_apart():
+    X, agents = data(n_samples=1)
+    two = np.where(agents == VICTIM, "few", "many")
+    estimator = model(protocol="secure-sum", max_iter=12)
+    result = audit_report(estimator, X, two, max_rounds=10, max_seconds=20.0)
+    assert result.weakest == "few"
+    assert result.worst.attack == "PooledSimulationAttack"
+    assert result.worst.recovered > 0.99
+    assert "nobody but the attacker holds others" in result.reasons
+    assert "another agent" in result.advice[0]
+
+
+def test_others_found_without_names_are_reported():
+    X, agents = data(n_samples=1)
+    keep = np.flatnonzero((agents == 0) | (np.arange(len(X)) % 20 == 0))
+    estimator = model(n_components=4, protocol="secure-sum")
+    result = audit_report(
+        estimator, X[keep], agents[keep], max_rounds=12, max_seconds=4.0
+    )
+    assert np.bincount(agents[keep]).tolist() == [20, 1, 1, 1]
+    assert result.table["simulation, no names"]["secure-sum"] > 0.99
+    if result.weakest is None:
+        assert "finds samples of all others, without names (3 samples)" in str(result)
+    assert "outnumber the components" in " ".join(result.advice)
+
+
+def test_a_secure_sum_that_cannot_be_run_is_reported():
+    X, agents = data()
+    estimator = model(n_max=1e14, max_iter=1)
+    result = audit_report(estimator, X, agents, max_rounds=5, max_samples=1)
+    assert result.table["simulation"]["secure-sum"] is None
+    reasons = [one.reason for one in result.skipped if one.protection == "secure-sum"]
+    assert len(reasons) == 1
+    assert "too large for the secure sum" in reasons[0]
+    with pytest.raises(OverflowError, match="too large"):
+        audit_report(estimator.set_params(protocol="secure-sum"), X, agents)
+
+
+def test_shortened_simulations_are_told():
+    X, agents = data()
+    result = audit_report(model(), X, agents, max_samples=1, max_seconds=0.3)
+    notes = " ".join(result.notes)
+    simulations = [one for one in result.skipped if one.attack == "simulation"]
+    late = [one for one in simulations if "max_seconds=0.3" in one.reason]
+    assert late or "for want of time" in notes or "ended early" in notes
+
+
+def test_an_audit_does_not_warn():
+    X, agents = data()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        audit_report(model(masking="entrywise"), X, agents, max_rounds=5, max_samples=1)

@@ -6,9 +6,11 @@ from ._eavesdropper import EavesdropperAttack
 from ._gcd import GcdAttack
 from ._leakage import Estimate, Leakage
 from ._least_squares import JointMaskAttack, LeastSquaresAttack
+from ._pooled_simulation import PooledSimulationAttack
 from ._record import record
 from ._report import AuditReport, Skipped
 from ._simulation import SimulationAttack
+from ._sum_views import Sum, SumLetter
 from ._transcript import AgentView, Letter, LinkView, Public, Round, State, Transcript
 
 __all__ = [
@@ -23,11 +25,14 @@ __all__ = [
     "Letter",
     "LinkView",
     "NeighbourAttack",
+    "PooledSimulationAttack",
     "Public",
     "Round",
     "SimulationAttack",
     "Skipped",
     "State",
+    "Sum",
+    "SumLetter",
     "Transcript",
     "audit_report",
     "record",

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from .._estimator import PrivateDistributedNMF
-from ..exceptions import InsecureKeyWarning
+from ..exceptions import InsecureKeyWarning, PrivacyWarning
 from ._eavesdropper import EavesdropperAttack
 from ._gcd import GcdAttack
 from ._leakage import Leakage
@@ -20,18 +20,22 @@ from ._least_squares import JointMaskAttack, LeastSquaresAttack
 from ._record import check_estimator, record
 from ._replay import Replay
 from ._report import (
+    ANSWER_ATTACKS,
     ATTACKS,
+    COLUMNS,
     EAVESDROPPER,
     EQUATIONS,
     GCD,
     JOINT,
     KNOWN,
     PROTECTIONS,
+    SECURE_SUM,
     SIMULATION,
     AuditReport,
     Skipped,
 )
 from ._simulation import SimulationAttack
+from ._sum_auditing import Deadline, SumAudit
 from ._transcript import Label, Transcript
 
 _STUDY_KEY = 256
@@ -50,7 +54,10 @@ def audit_report(
     max_seconds: float = 60.0,
     random_state: int = 0,
 ) -> AuditReport:
-    """Run all attacks of every agent on its neighbours, under all protections.
+    """Run all attacks of every agent, under all protections.
+
+    Under the consensus each agent attacks its neighbours, under the secure sum all
+    others.
 
     Parameters
     ----------
@@ -61,11 +68,13 @@ def audit_report(
     max_rounds : int, default=60
         Exchanges of the left factor to record; a fit is cut short there.
     max_samples : int, default=10
-        The simulation is run against victims with so many samples at most.
+        The simulation of a neighbour is run against victims with so many samples at
+        most.
     max_seconds : float, default=60
-        Time for all simulations. The protection in use and the victims with the
-        fewest neighbours and samples come first; where time runs short fewer
-        exchanges are fitted, and what is left over is reported as not run.
+        Time for all simulations. The protection in use comes first, then the secure
+        sum, and the victims with the fewest neighbours and samples; where time runs
+        short fewer exchanges are fitted, and what is left over is reported as not
+        run.
     random_state : int, default=0
         Seed of the attacks.
 
@@ -94,40 +103,74 @@ def audit_report(
     >>> report.weakest, report.reasons
     (2, ['it holds one sample', 'it has one neighbour'])
     """
-    estimator = _study(estimator, max_rounds)
-    deadline = _Deadline(max_seconds)
+    check_estimator(estimator)
+    deadline = Deadline(max_seconds)
     leakages: dict[str, dict[str, list[Leakage]]] = {}
     skipped: list[Skipped] = []
-    n_rounds = 0
-    # First what is in use, should time run short.
-    own = estimator.masking
-    for protection in sorted(PROTECTIONS, key=lambda name: name != own):
-        masking, dither = PROTECTIONS[protection]
-        model = clone(estimator).set_params(masking=masking)
-        transcript = _quiet_record(model, X, agents, dither)
-        audit = _Audit(transcript, protection, max_samples, deadline, random_state)
+    notes: list[str] = []
+    n_rounds: dict[str, int] = {}
+    secure = estimator.protocol == SECURE_SUM
+    own = SECURE_SUM if secure else estimator.masking
+    # First what is in use, should time run short, and what would be the way out.
+    for protection in sorted(
+        COLUMNS, key=lambda name: (name != own, name != SECURE_SUM)
+    ):
+        audit: SumAudit | _Audit
+        try:
+            model, dither = _study(estimator, protection, max_rounds)
+            transcript = _quiet_record(model, X, agents, dither)
+        except (OverflowError, ValueError) as error:
+            if protection == own:
+                raise
+            # Other protections need not fit the parameters.
+            leakages[protection] = {attack: [] for attack in ATTACKS}
+            skipped.append(Skipped(protection, SIMULATION, None, None, str(error)))
+            continue
+        view = transcript.view(transcript.agents[0])
+        if protection == SECURE_SUM:
+            audit = SumAudit(transcript, deadline, random_state)
+            n_rounds["secure sum"] = len(view.sums) - 1
+        else:
+            audit = _Audit(transcript, protection, max_samples, deadline, random_state)
+            n_rounds["consensus"] = len(view.left_rounds)
         leakages[protection] = audit.run()
+        if protection != SECURE_SUM:
+            _eavesdrop(model, X, agents, dither, leakages[protection], random_state)
         skipped += audit.skipped
-        n_rounds = max(n_rounds, len(transcript.view(transcript.agents[0]).left_rounds))
-    leakages = {protection: leakages[protection] for protection in PROTECTIONS}
-    _eavesdrop(estimator, X, agents, leakages, random_state)
+        notes += audit.notes
+    leakages = {protection: leakages[protection] for protection in COLUMNS}
     notes = [
-        f"The first {n_rounds} exchanges of the left factor were recorded; longer "
-        "fits leak more.",
+        *(
+            f"The first {n} exchanges of the left factor were recorded ({name}); "
+            "longer fits leak more."
+            for name, n in n_rounds.items()
+        ),
         "The attackers were told the number of their victims' samples.",
-        f"The links were read in one iteration under keys of {_STUDY_KEY} bits.",
+        "The consensus's links were read in one iteration under keys of "
+        f"{_STUDY_KEY} bits.",
+        *notes,
         "Other attacks may recover more: a low share is no guarantee.",
     ]
-    return AuditReport(leakages, skipped, estimator.masking, notes)
+    return AuditReport(leakages, skipped, own, notes)
 
 
-def _study(estimator: PrivateDistributedNMF, max_rounds: int) -> PrivateDistributedNMF:
-    """Return the estimator cut to the rounds that are recorded."""
-    check_estimator(estimator)
+def _study(
+    estimator: PrivateDistributedNMF, protection: str, max_rounds: int
+) -> tuple[PrivateDistributedNMF, bool]:
+    """Return the estimator under a protection, cut to the rounds that are recorded."""
+    model = clone(estimator).set_params(verbose=0)
+    if protection == SECURE_SUM:
+        max_iter = min(estimator.max_iter, max_rounds)
+        return model.set_params(protocol=SECURE_SUM, max_iter=max_iter), True
+    masking, dither = PROTECTIONS[protection]
     max_iter = math.ceil(max_rounds / int(estimator.max_admm_iter))
-    return clone(estimator).set_params(
-        max_iter=min(estimator.max_iter, max_iter), encryption="simulated", verbose=0
+    model.set_params(
+        protocol="consensus",
+        masking=masking,
+        max_iter=min(estimator.max_iter, max_iter),
+        encryption="simulated",
     )
+    return model, dither
 
 
 def _quiet_record(
@@ -137,32 +180,25 @@ def _quiet_record(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", InsecureKeyWarning)
+        warnings.simplefilter("ignore", PrivacyWarning)
         return record(model, X, agents, dither=dither)
 
 
 def _eavesdrop(
-    estimator: PrivateDistributedNMF,
+    model: PrivateDistributedNMF,
     X: Any,
     agents: Any,
-    leakages: dict[str, dict[str, list[Leakage]]],
+    dither: bool,
+    results: dict[str, list[Leakage]],
     random_state: int,
 ) -> None:
-    """Read the links of a short encrypted fit, for each kind of masking."""
-    for protection, (masking, dither) in PROTECTIONS.items():
-        model = clone(estimator).set_params(
-            masking=masking, encryption="paillier", key_size=_STUDY_KEY, max_iter=1
-        )
-        transcript = _quiet_record(model, X, agents, dither)
-        attack = EavesdropperAttack(random_state=random_state)
-        leakages[protection][EAVESDROPPER].append(attack.run(transcript))
-
-
-class _Deadline:
-    """Seconds left for simulations, over all protections."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self.left = seconds
+    """Read the links of a short encrypted fit."""
+    model = clone(model).set_params(
+        encryption="paillier", key_size=_STUDY_KEY, max_iter=1
+    )
+    transcript = _quiet_record(model, X, agents, dither)
+    attack = EavesdropperAttack(random_state=random_state)
+    results[EAVESDROPPER].append(attack.run(transcript))
 
 
 class _Audit:
@@ -173,7 +209,7 @@ class _Audit:
         transcript: Transcript,
         protection: str,
         max_samples: int,
-        deadline: _Deadline,
+        deadline: Deadline,
         random_state: int,
     ) -> None:
         self.transcript = transcript
@@ -181,7 +217,10 @@ class _Audit:
         self.max_samples = max_samples
         self.deadline = deadline
         self.random_state = random_state
+        self._n_rounds = len(transcript.view(transcript.agents[0]).left_rounds)
         self.skipped: list[Skipped] = []
+        self.notes: list[str] = []
+        self._n_short = 0
         self.results: dict[str, list[Leakage]] = {attack: [] for attack in ATTACKS}
 
     def run(self) -> dict[str, list[Leakage]]:
@@ -189,8 +228,8 @@ class _Audit:
         for attacker, victim in self._pairs():
             n_samples = self._size(victim)
             if not n_samples:
-                for attack in ATTACKS[:-1]:
-                    self._skip(attack, attacker, victim, "the victim holds no samples")
+                for name in (*ANSWER_ATTACKS, SIMULATION):
+                    self._skip(name, attacker, victim, "the victim holds no samples")
                 continue
             single = len(self.transcript.public.neighbours(victim)) == 1
             attacks: dict[str, Any] = {
@@ -207,6 +246,13 @@ class _Audit:
                 leakage = attack.run(self.transcript, attacker, victim)
                 self.results[name].append(leakage)
             self._simulate(attacker, victim, n_samples)
+        if self._n_short:
+            self.notes.append(
+                f"{self.protection}: {self._n_short} of "
+                f"{len(self.results[SIMULATION])} simulations used fewer exchanges "
+                "than were recorded, for want of time: "
+                f"max_seconds={self.deadline.seconds:g}."
+            )
         return self.results
 
     def _pairs(self) -> list[tuple[Hashable, Hashable]]:
@@ -245,9 +291,10 @@ class _Audit:
             )
             leakage = attack.run(self.transcript, attacker, victim)
             self.results[SIMULATION].append(leakage)
+            most = min(_SIMULATED_ROUNDS[0], self._n_rounds)
+            self._n_short += n_rounds < most
         else:
-            reason = f"no time left of max_seconds={self.deadline.seconds:g}"
-            self._skip(SIMULATION, attacker, victim, reason)
+            self._skip(SIMULATION, attacker, victim, self.deadline.reason)
         self.deadline.left -= time.perf_counter() - started
 
     def _affordable(self, attacker: Label, victim: Label, n_samples: int) -> int:

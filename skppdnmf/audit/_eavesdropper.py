@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from ..exchange import Message
 from ..exchange._wire import HEADER_BYTES
 from ._leakage import Leakage
+from ._masked_words import describe_sums, masked_words, sum_letters, word_bits
 from ._transcript import Label, Letter, LinkView, Transcript
 
 _HEADER_FIELDS = ("value_bits", "left_count", "fit_count", "scale")
@@ -32,7 +33,8 @@ class EavesdropperAttack:
     Counts repeated ciphertexts, compares sizes with the layout, tests the lowest
     bits for uniformity, and plays a game: which of two known data sets made a
     ciphertext? A logistic regression on the ciphertext's lowest 64 bits (those above
-    depend on the key) is fitted to one half of all and judged by the other.
+    depend on the key) is fitted to one half of all and judged by the other. Under the
+    secure sum the same is asked of the masked words.
 
     Parameters
     ----------
@@ -49,6 +51,11 @@ class EavesdropperAttack:
     not explain. Guessing errs in half of all cases. The headers of the messages are
     not encrypted; ``details["headers"]`` lists what can be read there and, with a
     reference, ``details["headers_differ"]`` by what it tells the data sets apart.
+
+    Under the secure sum ``details["in_clear"]`` lists the kinds of messages that are
+    not masked. Totals are not: who reads them knows what an agent without samples
+    knows, and can attack as such an agent does (`PooledSimulationAttack`). The error
+    is of the masked sums alone.
 
     Examples
     --------
@@ -82,7 +89,7 @@ class EavesdropperAttack:
         Parameters
         ----------
         transcript : Transcript
-            A fit with ``encryption="paillier"``.
+            A fit with ``encryption="paillier"`` or ``protocol="secure-sum"``.
         attacker : label or None, default=None
             Takes no part: an eavesdropper is no agent.
         victim : label or None, default=None
@@ -131,13 +138,17 @@ class EavesdropperAttack:
             ``error`` of the game; ``ciphertexts``, ``repeated``, ``sizes`` (all
             message sizes for each kind and slot width: one each unless the sizes
             leak), ``odd`` (share of odd ciphertexts), ``uniform`` (probability that
-            uniform lowest bytes look as uneven) and ``headers``.
+            uniform lowest bytes look as uneven) and ``headers``. Under the secure sum
+            ``error``, ``words``, ``repeated``, ``sizes``, ``uniform`` (for each kind
+            of message) and ``in_clear``.
 
         Raises
         ------
         ValueError
             If no ciphertexts were made.
         """
+        if links.public.protocol == "secure-sum":
+            return self._read_sums(links, victim)
         letters = _letters(links, victim)
         ciphers = _ciphertexts(letters)
         bits = _low_bits(ciphers)
@@ -164,6 +175,19 @@ class EavesdropperAttack:
                 name for name in _HEADER_FIELDS if here[name] != other[name]
             ]
         return details
+
+    def _read_sums(self, links: LinkView, victim: Label) -> dict[str, Any]:
+        """As `read`, of a secure sum."""
+        letters = sum_letters(links, victim)
+        bits = word_bits(masked_words(letters))
+        if self.reference is None:
+            halves = [bits[: len(bits) // 2], bits[len(bits) // 2 :]]
+        else:
+            others = sum_letters(self.reference.links, victim)
+            halves = [bits, word_bits(masked_words(others))]
+        # An agent that is the root of the tree sends no masked sum.
+        error = self._game(*halves) if len(bits) > 1 else 0.5
+        return {"error": error, **describe_sums(letters)}
 
     def _game(self, one: NDArray, other: NDArray) -> float:
         """Error in telling two sets of ciphertexts apart, and three standard errors."""

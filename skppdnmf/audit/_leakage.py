@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from ._transcript import AgentView, Label, Transcript
 
-TARGETS = ("auto", "samples", "moments")
+TARGETS = ("auto", "samples", "moments")  # of an agent, to choose from
 
 
 class Estimate(NamedTuple):
@@ -42,14 +42,17 @@ class Leakage:
     attack : str
         Name of the attack.
     attacker, victim : label or None
-        The agents; None for an eavesdropper.
-    target : {"samples", "moments", "masks", "links"}
+        The agents; no attacker for an eavesdropper, no victim for all others at
+        once.
+    target : {"samples", "moments", "pool", "masks", "links"}
         What was to be recovered: the victim's samples, the mean of ``x x^T`` over
-        them, its secret factors, or anything from the links.
+        them, all others' samples without names, its secret factors, or anything from
+        the links.
     error, guess_error : float
         Relative error of the reconstruction, and of the best guess without the
         transcript: the mean of the attacker's own samples for each sample, their
-        second moments for moments.
+        second moments for moments. Under the secure sum those of everybody but the
+        victim, see `PooledSimulationAttack`.
     reconstruction, truth, guess : ndarray or None
         What the attack found, what it should have found, and the guess.
     n_samples, n_neighbours : int
@@ -86,8 +89,9 @@ class Leakage:
 
     def __str__(self) -> str:
         who = "links" if self.attacker is None else f"{self.attacker}"
+        whom = "all others" if self.target == "pool" else f"{self.victim}"
         return (
-            f"{self.attack}, {who} on {self.victim}: {self.target} with error "
+            f"{self.attack}, {who} on {whom}: {self.target} with error "
             f"{100 * self.error:.2g} %, guessing {100 * self.guess_error:.2g} %: "
             f"{100 * self.recovered:.3g} % recovered"
         )
@@ -111,8 +115,8 @@ def mean_sample(X: Any) -> NDArray[np.float64]:
 
 
 def relative_error(estimate: NDArray, truth: NDArray) -> float:
-    """Return the distance from the truth over its norm."""
-    return float(np.linalg.norm(estimate - truth) / np.linalg.norm(truth))
+    """Return the distance from the truth over its norm; 0 if that is zero."""
+    return float(np.linalg.norm(estimate - truth) / (np.linalg.norm(truth) or np.inf))
 
 
 def in_order_of(samples: NDArray, truth: NDArray) -> NDArray[np.float64]:
@@ -169,7 +173,7 @@ def score(
     reconstruction: NDArray | None
     if target == "samples":
         truth = X
-        guess = np.repeat(mean_sample(attacker.X)[None, :], n_samples, axis=0)
+        guess = repeated(mean_sample(attacker.X), n_samples)
         reconstruction = None
         if samples is not None and len(samples) == n_samples:
             reconstruction = in_order_of(samples, truth)
@@ -196,3 +200,85 @@ def score(
         len(transcript.public.neighbours(victim)),
         dict(estimate.details),
     )
+
+
+def score_pooled(
+    attack: str,
+    transcript: Transcript,
+    attacker: AgentView,
+    victim: Label,
+    estimate: Estimate,
+    target: str,
+) -> Leakage:
+    """Compare what was found of all others' samples with one agent's or with all.
+
+    Parameters
+    ----------
+    attack, transcript, attacker, estimate
+        As for `score`; the estimate is of all others' samples, with their ``mean`` in
+        its details.
+    victim : label or None
+        Whose data to compare it with; None for all others' samples as a set.
+    target : {"auto", "samples", "moments"}
+        Of the victim; see `PooledSimulationAttack`.
+
+    Returns
+    -------
+    Leakage
+    """
+    own = dense(attacker.X)
+    hidden = [victim]
+    if victim is None:
+        hidden = [agent for agent in transcript.agents if agent != attacker.label]
+    truth = np.vstack([dense(transcript.view(agent).X) for agent in hidden])
+    details = dict(estimate.details)
+    reconstruction: NDArray | None = estimate.samples
+    guess = repeated(mean_sample(own), len(truth))
+    n_neighbours = 0
+    if victim is None:
+        target = "pool"
+        drawn = np.resize(own, truth.shape) if len(own) else guess
+        guesses = [guess, in_order_of(drawn, truth)]
+        guess = min(guesses, key=lambda one: float(np.linalg.norm(one - truth)))
+    else:
+        n_neighbours = len(transcript.public.neighbours(victim))
+        details["own_guess_error"] = relative_error(guess, truth)
+        others = [transcript.view(a).X for a in transcript.agents if a != victim]
+        rest = np.vstack([dense(X) for X in others])
+        guess = repeated(mean_sample(rest), len(truth))
+        if target == "auto":
+            alone = details["pool"] == len(truth) > 1
+            target = "moments" if alone else "samples"
+        if reconstruction is None or len(reconstruction) != len(truth):
+            # Nothing says which of them are the victim's.
+            reconstruction = repeated(details["mean"], len(truth))
+        if target == "moments":
+            own_guess = relative_error(mean_moments(own), mean_moments(truth))
+            details["own_guess_error"] = own_guess
+            truth, guess = mean_moments(truth), mean_moments(rest)
+            reconstruction = estimate.moments
+    if reconstruction is not None and target != "moments":
+        reconstruction = in_order_of(reconstruction, truth)
+    guess_error = error = relative_error(guess, truth)
+    if reconstruction is not None:
+        error = relative_error(reconstruction, truth)
+    n_samples = sum(transcript.view(agent).X.shape[0] for agent in hidden)
+    return Leakage(
+        attack,
+        attacker.label,
+        victim,
+        target,
+        error,
+        guess_error,
+        reconstruction,
+        truth,
+        guess,
+        n_samples,
+        n_neighbours,
+        details,
+    )
+
+
+def repeated(sample: NDArray, n: int) -> NDArray[np.float64]:
+    """Return the same sample n times."""
+    return np.repeat(sample[None, :], n, axis=0)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .._hals import hals
 from .._left_path import LeftPath, row_norms
-from .._sum_agent import FIRST_SWEEPS, SWEEPS
+from .._sum_agent import _FIRST_SWEEPS, _SWEEPS
 from .._totals import Totals, read_setup
 from ._transcript import AgentView
 
@@ -71,15 +71,21 @@ class Pool:
 
     def __init__(self, view: AgentView, max_sums: int) -> None:
         # After a dropout totals are over other agents.
-        sums = [one for one in view.sums if one.total is not None and not one.epoch]
-        setup, *rest = sums[: max_sums + 1]
+        totals = {
+            one.step: (one.words, one.total)
+            for one in view.sums
+            if one.total is not None and not one.epoch
+        }
+        (own, total), *rest = list(totals.values())[: max_sums + 1]
         assert view.public.starts is not None
         path = LeftPath(view.public.starts.copy(), view.public.settings)
-        path.set_up(setup.total)
-        self.squared_norm, self.n_samples = read_setup(setup.total - setup.words)
+        path.set_up(total)
+        self.squared_norm, self.n_samples = read_setup(total - own)
         self.stages = []
-        for one in rest:
-            others = path.fixed_point.decode(one.total - one.words, path.n_starts)
+        for step, (own, total) in enumerate(rest, start=1):
+            # The first total begins with a norm.
+            words = (total - own)[-path.n_words :]
+            others = path.fixed_point.decode(words, path.n_starts)
             self.stages.append(
                 Stage(
                     path.point,
@@ -91,7 +97,7 @@ class Pool:
                     others,
                 )
             )
-            path.take(one.step, one.total)
+            path.take(step, total)
 
     def simulate(self, X: Array) -> list[Array]:
         """Return the right factors that samples have in each sum.
@@ -118,7 +124,7 @@ class Pool:
                     extrapolated = extrapolated / stage.divisors[:, :, None]
             products = (stage.point.reshape(-1, F) @ X.T).reshape(S, K, -1)
             products -= stage.linear
-            sweeps = SWEEPS if number else FIRST_SWEEPS
+            sweeps = _SWEEPS if number else _FIRST_SWEEPS
             previous, W = W, hals(stage.gram, products, extrapolated.copy(), sweeps)
             step = stage.weights[:, None, None] * (W - previous)
             extrapolated = np.maximum(W + step, 0.0)

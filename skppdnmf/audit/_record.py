@@ -52,7 +52,8 @@ def record(
     -------
     Transcript
         What everybody saw. Under ``encryption="simulated"`` it holds the same
-        numbers as under ``"paillier"``, but no bytes on the links.
+        numbers as under ``"paillier"``, but no bytes on the links. Under
+        ``protocol="secure-sum"`` each view has its `sums`.
 
     Raises
     ------

@@ -114,9 +114,11 @@ class RecordedAgent(ABC):
 
     def note_arrival(self, sender: int, message: Any) -> None:
         """Note more of a message than the link saw."""
+        return
 
     def note_departure(self, receiver: Label, message: Any) -> None:
         """Note more of a message than the link saw."""
+        return
 
     @staticmethod
     @abstractmethod

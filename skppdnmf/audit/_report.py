@@ -7,25 +7,31 @@ from typing import Any, NamedTuple
 from ._leakage import Leakage
 from ._transcript import Label
 
-# Columns of the table: masking, and whether answers are dithered.
+# Columns of the table under the consensus: masking, and whether answers are dithered.
 PROTECTIONS = {
     "scalar, no dither": ("scalar", False),
     "scalar": ("scalar", True),
     "entrywise": ("entrywise", True),
 }
+SECURE_SUM = "secure-sum"  # its other column
+COLUMNS = (*PROTECTIONS, SECURE_SUM)
 GCD = "greatest common divisor"
 KNOWN = "least squares, masks known"
 EQUATIONS = "least squares"
 JOINT = "joint mask fit"
 SIMULATION = "simulation"
+POOL = "simulation, no names"  # all others' samples, as a set
 EAVESDROPPER = "eavesdropper"
-ATTACKS = (GCD, EQUATIONS, KNOWN, JOINT, SIMULATION, EAVESDROPPER)
+ANSWER_ATTACKS = (GCD, EQUATIONS, KNOWN, JOINT)
+ATTACKS = (*ANSWER_ATTACKS, SIMULATION, POOL, EAVESDROPPER)
 
 _FEW = 30  # samples
+# A smaller recovered share may be chance, the more so where means are compared.
+_NOTHING, _CHANCE = 0.05, 0.2
 
 
 class Skipped(NamedTuple):
-    """An attack that was not run, and why."""
+    """An attack that was not run, and why; no agents where it has no meaning."""
 
     protection: str
     attack: str
@@ -45,25 +51,24 @@ class AuditReport:
         For each protection and attack a list of `Leakage`.
     skipped : list of Skipped
         What was not run.
-    masking : str
-        The estimator's own.
+    protection : str
+        The column that is the estimator's own setting.
     notes : list of str
         How the audit was run.
 
     Attributes
     ----------
-    leakages, skipped, notes
+    leakages, skipped, protection, notes
         As given.
-    protection : str
-        The column that is the estimator's own setting.
     table : dict of dict
         For each attack and protection the greatest recovered share of any pair, None
         where nothing was run.
     worst : Leakage or None
-        The greatest leak of data under the estimator's own setting; where there is
-        none, one from the agent with the fewest neighbours and samples.
+        The greatest leak of data under the estimator's own setting, of an agent if
+        there is one; None if no attack that was run recovered 5 % or more, or 20 %
+        under the secure sum, where the best that can be said of an agent is a mean.
     weakest : label or None
-        Its victim.
+        Its victim; None also if all others' samples were found without names.
     reasons, advice : list of str
         Why that agent is weak, and what to change.
     """
@@ -72,13 +77,13 @@ class AuditReport:
         self,
         leakages: dict[str, dict[str, list[Leakage]]],
         skipped: list[Skipped],
-        masking: str,
+        protection: str,
         notes: list[str],
     ) -> None:
         self.leakages = leakages
         self.skipped = skipped
         self.notes = notes
-        self.protection = masking
+        self.protection = protection
         self.table = {
             attack: {
                 protection: max(
@@ -91,19 +96,26 @@ class AuditReport:
         }
         data = [
             one
-            for attack, some in leakages[masking].items()
+            for attack, some in leakages[protection].items()
             if attack not in (GCD, KNOWN, EAVESDROPPER)
             for one in some
         ]
-        # Where nothing was recovered, the one that is worst protected.
+        self._tried = bool(data)
+        self._least = _CHANCE if protection == SECURE_SUM else _NOTHING
+        found = [one for one in data if one.recovered >= self._least]
         self.worst = max(
-            data,
-            key=lambda one: (one.recovered, -one.n_neighbours, -one.n_samples),
+            found,
+            key=lambda one: (
+                one.victim is not None,
+                one.recovered,
+                -one.n_neighbours,
+                -one.n_samples,
+            ),
             default=None,
         )
         self.weakest = None if self.worst is None else self.worst.victim
         self.reasons = _reasons(self.worst)
-        self.advice = _advice(self.worst, masking)
+        self.advice = _advice(self.worst, protection)
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Return one record for each attack that was run.
@@ -153,28 +165,18 @@ class AuditReport:
 
     def __str__(self) -> str:
         columns = list(self.leakages)
+        name = "protocol" if self.protection == SECURE_SUM else "masking"
         lines = [
             "Greatest recovered share of any agent's data (0 % is no better than a "
             "guess),",
-            f"by attack and protection; masking={self.protection!r} is in use:",
+            f"by attack and protection; {name}={self.protection!r} is in use:",
             "",
-            f"{'':28}" + "".join(f"{name:>19}" for name in columns),
+            f"{'':28}" + "".join(f"{column:>19}" for column in columns),
         ]
-        for attack, row in self.table.items():
-            lines.append(
-                f"{attack:28}"
-                + "".join(f"{_percent(row[name]):>19}" for name in columns)
-            )
-        lines.append("")
-        if self.worst is None:
-            lines.append("No attack on an agent's data was run.")
-        else:
-            if not self.worst.recovered:
-                lines.append("No attack on data that was run did better than guessing.")
-            lines += [
-                f"Weakest agent: {self.weakest!r} ({'; '.join(self.reasons)}).",
-                f"  {self.worst}",
-            ]
+        for attack in self.table:
+            cells = (self._cell(attack, column) for column in columns)
+            lines.append(f"{attack:28}" + "".join(f"{cell:>19}" for cell in cells))
+        lines += ["", *self._verdict()]
         lines += [f"  Change: {advice}" for advice in self.advice]
         lines += ["", *self.notes]
         if self.skipped:
@@ -182,21 +184,51 @@ class AuditReport:
             reasons: dict[tuple[str, str], list[Skipped]] = {}
             for one in self.skipped:
                 reasons.setdefault((one.attack, one.reason), []).append(one)
-            for (attack, reason), some in reasons.items():
-                pairs = sorted({f"{one.attacker} on {one.victim}" for one in some})
-                more = f" and {len(pairs) - 4} more" if len(pairs) > 4 else ""
-                which = ", ".join(pairs[:4]) + more
-                lines.append(f"  {attack}: {which}: {reason}")
+            lines += [_skipped(*key, some) for key, some in reasons.items()]
         return "\n".join(lines)
+
+    def _cell(self, attack: str, column: str) -> str:
+        """Print a cell of the table."""
+        share = self.table[attack][column]
+        if share is not None:
+            return f"{100 * share:.0f} %"
+        elsewhere = ANSWER_ATTACKS if column == SECURE_SUM else (POOL,)
+        return "-" if attack in elsewhere else "not run"
+
+    def _verdict(self) -> list[str]:
+        """Say who is weak, if anybody was found to be."""
+        if self.worst is None:
+            if not self._tried:
+                return ["No attack on an agent's data was run."]
+            return [
+                "Nothing was recovered: no attack on data that was run did better than "
+                f"guessing by {100 * self._least:.0f} % or more."
+            ]
+        if self.weakest is None:
+            which = f"Agent {self.worst.attacker!r} finds samples of all others"
+            why = "; ".join(self.reasons)
+            return [f"{which}, without names ({why}).", f"  {self.worst}"]
+        return [
+            f"Weakest agent: {self.weakest!r} ({'; '.join(self.reasons)}).",
+            f"  {self.worst}",
+        ]
 
     def __repr__(self) -> str:
         worst = "nothing" if self.worst is None else f"{self.worst}"
         return f"<AuditReport: {worst}>"
 
 
-def _percent(share: float | None) -> str:
-    """Print a cell of the table."""
-    return "not run" if share is None else f"{100 * share:.0f} %"
+def _skipped(attack: str, reason: str, some: list[Skipped]) -> str:
+    """Say for whom an attack was not run."""
+    pairs = [
+        f"{one.attacker} on {'all others' if one.victim is None else one.victim}"
+        for one in some
+        if one.attacker is not None
+    ]
+    pairs = sorted(set(pairs))
+    more = f" and {len(pairs) - 4} more" if len(pairs) > 4 else ""
+    which = f" {', '.join(pairs[:4])}{more}:" if pairs else ""
+    return f"  {attack}:{which} {reason}"
 
 
 def _reasons(worst: Leakage | None) -> list[str]:
@@ -205,19 +237,40 @@ def _reasons(worst: Leakage | None) -> list[str]:
         return []
     few = f"it holds {worst.n_samples} samples"
     reasons = ["it holds one sample" if worst.n_samples == 1 else few]
+    pool = worst.details.get("pool")
+    if pool is not None:
+        if worst.victim is None:
+            return ["one sample" if pool == 1 else f"{pool} samples"]
+        if pool == worst.n_samples:
+            return [*reasons, "nobody but the attacker holds others"]
+        return [*reasons, f"all but the attacker hold {pool}"]
     n_neighbours = worst.n_neighbours
     one = "it has one neighbour"
     reasons.append(one if n_neighbours == 1 else f"it has {n_neighbours} neighbours")
     return reasons
 
 
-def _advice(worst: Leakage | None, masking: str) -> list[str]:
+def _advice(worst: Leakage | None, protection: str) -> list[str]:
     """Say what to change."""
-    if worst is None:
-        return []
-    advice = ['protocol="secure-sum": neighbours then learn the totals only']
-    if masking == "scalar":
+    if protection == SECURE_SUM:
+        if worst is None:
+            return []
+        advice = []
+        if worst.details["pool"] == worst.n_samples and worst.victim is not None:
+            advice.append(
+                "another agent with samples: with two, each subtracts its own summand "
+                "and has the other's"
+            )
+        advice.append(
+            "more samples: those of all agents but any one should outnumber the "
+            "components by far"
+        )
+        return advice
+    advice = ['protocol="secure-sum": each agent then learns the totals only']
+    if protection == "scalar":
         advice.append('masking="entrywise": stops the attacks that are not simulations')
+    if worst is None:
+        return advice
     if worst.n_neighbours == 1:
         advice.append(
             "another neighbour for this agent: a single one knows all that it receives"

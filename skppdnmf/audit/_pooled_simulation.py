@@ -1,0 +1,250 @@
+"""The attack on the totals: simulate all others as one pool of samples."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._leakage import TARGETS, Estimate, Leakage, dense, score_pooled
+from ._pool import Pool
+from ._pool_fit import EXPLAINED, Fit, PoolFit
+from ._transcript import AgentView, Label, Transcript
+
+Array = NDArray[np.float64]
+
+_FEW = 4  # samples that stand for many
+
+
+class PooledSimulationAttack:
+    """Fits a data set of all other agents to the totals of the secure sum.
+
+    The attacker subtracts its own summand from each total and knows how many samples
+    the others hold. It simulates them on a guess and mends the guess until it
+    explains what is left of the totals. The result is a set of samples without names:
+    of a single agent the attacker can say no more than their mean, unless all of them
+    are that agent's.
+
+    Parameters
+    ----------
+    max_sums : int, default=20
+        Sums to use.
+    max_fitted : int, default=12
+        Samples to fit at most; more samples are represented by four, fitted once,
+        which say nothing of each.
+    n_starts : int, default=12
+        Guesses to start from, mixtures of the attacker's mean and its samples.
+    max_steps : int, default=60
+        Steps of each fit.
+    max_seconds : float or None, default=None
+        No step is begun after so many seconds.
+    target : {"auto", "samples", "moments"}, default="auto"
+        What to score of a named victim: its samples, or the mean of ``x x^T`` over
+        them. "auto" takes the samples, but the moments where the victim holds several
+        and nobody else but the attacker holds any. The moments of the pool are known,
+        and an agent's are like them the more the larger its share in the pool.
+    random_state : int, default=0
+        Seed of the guesses.
+
+    Notes
+    -----
+    The guess to compare with is the mean of all agents' samples but the victim's,
+    which is more than any agent knows: what follows from others' data alone is no
+    leak of the victim's. One sample among m of others has a share of 1 / m in their
+    mean, and this share is recovered of it by whoever learns the mean. For the whole
+    pool as a set without names (no victim) the guess is what the attacker has itself,
+    its mean for every sample or its samples, whichever comes closer in the best
+    order. Compared in the best order, even wrong samples may come closer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skppdnmf import PrivateDistributedNMF
+    >>> from skppdnmf.audit import PooledSimulationAttack, record
+    >>> X = np.random.default_rng(0).exponential(size=(12, 8))
+    >>> model = PrivateDistributedNMF(
+    ...     3, partition=[10, 1, 1], protocol="secure-sum", max_iter=12, tol=0,
+    ...     random_state=0
+    ... )
+    >>> transcript = record(model, X)
+    >>> attack = PooledSimulationAttack()
+    >>> bool(attack.run(transcript, 0).recovered > 0.95)  # both, without names
+    True
+    >>> bool(attack.run(transcript, 0, 1).recovered < 0.6)
+    True
+    """
+
+    def __init__(
+        self,
+        max_sums: int = 20,
+        max_fitted: int = 12,
+        n_starts: int = 12,
+        max_steps: int = 60,
+        max_seconds: float | None = None,
+        target: str = "auto",
+        random_state: int = 0,
+    ) -> None:
+        for name, value in (
+            ("max_sums", max_sums),
+            ("max_fitted", max_fitted),
+            ("n_starts", n_starts),
+            ("max_steps", max_steps),
+        ):
+            if value < 1:
+                raise ValueError(f"{name}={value} should be >= 1")
+        if target not in TARGETS:
+            raise ValueError(f"target={target!r} should be one of {TARGETS}")
+        self.max_sums = max_sums
+        self.max_fitted = max_fitted
+        self.n_starts = n_starts
+        self.max_steps = max_steps
+        self.max_seconds = max_seconds
+        self.target = target
+        self.random_state = random_state
+
+    def run(
+        self, transcript: Transcript, attacker: Label, victim: Label = None
+    ) -> Leakage:
+        """Attack, and compare the result with the truth.
+
+        Parameters
+        ----------
+        transcript : Transcript
+            A fit under ``protocol="secure-sum"``.
+        attacker : label
+            Any agent.
+        victim : label or None, default=None
+            Any other; None for the set of all others' samples, without names.
+
+        Returns
+        -------
+        Leakage
+            Its target is ``"samples"`` or ``"moments"`` of the victim, ``"pool"``
+            without one.
+
+        Raises
+        ------
+        ValueError
+            If the protocol is another, there is no such agent, the attacker is the
+            victim, or there are no samples to be found.
+        """
+        return self.run_many(transcript, attacker, [victim])[0]
+
+    def run_many(
+        self, transcript: Transcript, attacker: Label, victims: list[Label]
+    ) -> list[Leakage]:
+        """Attack once and compare the result with several truths.
+
+        Parameters
+        ----------
+        transcript, attacker
+            As for `run`.
+        victims : list of label or None
+            As for `run`.
+
+        Returns
+        -------
+        list of Leakage
+            One for each victim.
+
+        Raises
+        ------
+        ValueError
+            As in `run`.
+        """
+        view = transcript.view(attacker)
+        if view.public.protocol != "secure-sum":
+            raise ValueError(
+                f"protocol={view.public.protocol!r}: no agent learns totals; "
+                "SimulationAttack attacks a neighbour's answers"
+            )
+        for victim in victims:
+            _check_victim(transcript, attacker, victim)
+        started = time.perf_counter()
+        estimate = self.reconstruct(view)
+        estimate.details["seconds"] = time.perf_counter() - started
+        name = type(self).__name__
+        return [
+            score_pooled(name, transcript, view, victim, estimate, self.target)
+            for victim in victims
+        ]
+
+    def reconstruct(self, view: AgentView) -> Estimate:
+        """Estimate all others' samples from what the attacker saw.
+
+        Parameters
+        ----------
+        view : AgentView
+            The attacker's.
+
+        Returns
+        -------
+        Estimate
+            Samples only if as many were fitted as there are.
+        """
+        deadline = math.inf
+        if self.max_seconds is not None:
+            deadline = time.perf_counter() + self.max_seconds
+        pool = Pool(view, self.max_sums)
+        complete = pool.n_samples <= self.max_fitted
+        n_rows = pool.n_samples if complete else min(self.max_fitted, _FEW)
+        problem = PoolFit(pool, n_rows)
+        rng = np.random.default_rng(self.random_state)
+        best: Fit | None = None
+        for _ in range(self.n_starts if complete else 1):
+            rows = _starting_rows(view, pool, n_rows, rng)
+            fit = problem.run(rows, self.max_steps, deadline)
+            if best is None or fit.misfit < best.misfit:
+                best = fit
+            if best.misfit < EXPLAINED or time.perf_counter() > deadline:
+                break
+        assert best is not None
+        details: dict[str, Any] = {
+            "pool": pool.n_samples,
+            "fitted": n_rows,
+            "sums": len(pool.stages),
+            "misfit": best.misfit,
+            "mean": best.rows.mean(axis=0),
+            "cut": time.perf_counter() > deadline,
+        }
+        return Estimate(
+            best.rows if complete else None, best.rows.T @ best.rows / n_rows, details
+        )
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({given})"
+
+
+def _check_victim(transcript: Transcript, attacker: Label, victim: Label) -> None:
+    """Refuse a victim of whom nothing can be found."""
+    if victim is None:
+        others = [label for label in transcript.agents if label != attacker]
+        if not any(transcript.view(label).X.shape[0] for label in others):
+            raise ValueError(f"no agent but {attacker!r} holds samples to be found")
+        return
+    if victim == attacker:
+        raise ValueError(f"agent {attacker!r} cannot attack itself")
+    if not transcript.view(victim).X.shape[0]:
+        raise ValueError(f"agent {victim!r} holds no samples to be found")
+
+
+def _starting_rows(
+    view: AgentView, pool: Pool, n_rows: int, rng: np.random.Generator
+) -> Array:
+    """Guess samples of the pool's size: mixtures of the attacker's, or components."""
+    own = dense(view.X)
+    if own.any():
+        chosen = own[rng.choice(len(own), n_rows, replace=len(own) < n_rows)]
+        rows = (chosen + own.mean(axis=0)) / 2.0
+    else:
+        components = view.public.components
+        rows = rng.exponential(size=(n_rows, len(components))) @ components
+    rows = rows * rng.uniform(0.8, 1.25, size=rows.shape)
+    rows = np.maximum(rows, 1e-3 * rows.mean())
+    share = pool.n_samples / n_rows
+    size = math.sqrt(max(pool.squared_norm, 0.0) / share)
+    return rows * (size / (np.linalg.norm(rows) or 1.0))
