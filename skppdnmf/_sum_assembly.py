@@ -124,6 +124,12 @@ def make_sum_agents(
         else [np.empty(0, dtype=np.intp)]
     )
     return [
-        SumAgent(i, names[i], parts[i], path, SecureSum(i, names[i], trees, key_graph))
+        SumAgent(
+            i,
+            names[i],
+            parts[i],
+            path,
+            SecureSum(i, names[i], trees, key_graph, network.neighbours[i].tolist()),
+        )
         for i in range(n_agents)
     ]

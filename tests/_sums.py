@@ -192,17 +192,23 @@ class KeyStreams:
         monkeypatch.setattr(pairwise, "Cipher", Recorded)
 
     def check(self):
-        """Each stream by the two ends of one pair, and no word in two streams."""
-        ends = {}
+        """Each stream by the two ends of one pair, and no word in two streams.
+
+        Of a total that was sent to an agent that has dropped out, by one end.
+        """
+        ends, links = {}, {}
         for key, nonce, words in self.used:
             assert nonce[8:] == bytes(8)
-            ends.setdefault((key, nonce), []).append(np.concatenate(words))
+            kind = links if nonce[0] >> 5 else ends
+            kind.setdefault((key, nonce), []).append(np.concatenate(words))
+        assert links
+        assert not {key for key, _ in links} & {key for key, _ in ends}
         assert set(map(len, ends.values())) == {2}
-        for one, other in ends.values():
-            np.testing.assert_array_equal(one, other)
-        everything = np.concatenate(
-            [np.concatenate(words) for _, _, words in self.used if words]
-        )
-        _, counts = np.unique(everything, return_counts=True)
-        assert set(counts) == {2}
+        assert set(map(len, links.values())) <= {1, 2}
+        for one, *others in [*ends.values(), *links.values()]:
+            for other in others:
+                np.testing.assert_array_equal(one, other)
+        once = [words[0] for words in (*ends.values(), *links.values())]
+        _, counts = np.unique(np.concatenate(once), return_counts=True)
+        assert set(counts) == {1}
         return ends

@@ -152,3 +152,19 @@ def test_what_is_no_public_key_is_refused(key):
     """The last one is a point of low order: every secret with it is the same."""
     with pytest.raises(CorruptedMessageError, match="agent 7"):
         PairwiseMasks(0).agree({7: key})
+
+
+def test_totals_on_a_link_are_read_by_the_other_end_alone():
+    one, other, third = (PairwiseMasks(k) for k in range(3))
+    keys = {masks.number: masks.public_key for masks in (one, other, third)}
+    for masks in (one, other, third):
+        others = {k: key for k, key in keys.items() if k != masks.number}
+        masks.agree(others, others)
+    words = np.arange(40_000, dtype=np.uint64)
+    hidden = one.hide(words, 1, 7)
+    np.testing.assert_array_equal(other.reveal(hidden, 0, 7), words)
+    assert not np.isin(third.reveal(hidden, 0, 7), words).any()
+    assert not np.isin(other.reveal(hidden, 0, 8), words).any()
+    # Neither is it the stream that masks a summand of the same number.
+    zeros = np.zeros(5, dtype=np.uint64)
+    assert not np.isin(one.hide(zeros, 1, 7), one.mask(zeros, 7, [1])).any()

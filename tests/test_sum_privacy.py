@@ -75,14 +75,14 @@ def test_the_fitted_estimator_holds_no_secret(X, monkeypatch):
     secrets = []
     agree = PairwiseMasks.agree
 
-    def agree_and_note(self, public_keys):
+    def agree_and_note(self, public_keys, links):
         secrets.append(self._private)
-        agree(self, public_keys)
-        secrets.extend(self._seeds.values())
+        agree(self, public_keys, links)
+        secrets.extend([*self._seeds.values(), *self._link_seeds.values()])
 
     monkeypatch.setattr(PairwiseMasks, "agree", agree_and_note)
     fitted = model(partition=4).fit(X)
-    assert len(secrets) == 4 * 4
+    assert len(secrets) > 4 * 4
     for thing in walk(fitted).values():
         assert not isinstance(
             thing, (SumAgent, SecureSum, PairwiseMasks, LeftPath, bytes, bytearray)

@@ -22,6 +22,7 @@ Words = NDArray[np.uint64]
 PUBLIC_KEY_BYTES = 32
 _SEED_BYTES = 16  # the security level of X25519
 _PURPOSE = b"skppdnmf pairwise mask"
+_LINK_PURPOSE = b"skppdnmf link"
 # Words expanded and added at a time, which stay in the processor's cache.
 _CHUNK_WORDS = 1 << 15
 _ZEROS = bytes(8 * _CHUNK_WORDS)
@@ -66,6 +67,7 @@ class PairwiseMasks:
         self._private: bytes | None = private.private_bytes_raw()
         self.public_key = private.public_key().public_bytes_raw()
         self._seeds: dict[int, bytes] = {}
+        self._link_seeds: dict[int, bytes] = {}
         self._ciphers: dict[int, Any] = {}
 
     def __repr__(self) -> str:
@@ -87,13 +89,17 @@ class PairwiseMasks:
             self._ciphers[other] = cipher
         return cipher
 
-    def agree(self, public_keys: Mapping[int, bytes]) -> None:
+    def agree(
+        self, public_keys: Mapping[int, bytes], links: Mapping[int, bytes] | None = None
+    ) -> None:
         """Agree on a seed with each of these agents and forget the private key.
 
         Parameters
         ----------
         public_keys : mapping from int to bytes
-            The others' numbers and public keys.
+            Numbers and public keys of those with whom masks are shared.
+        links : mapping from int to bytes or None, default=None
+            Of those to whom totals are sent, or from whom they come.
 
         Raises
         ------
@@ -104,7 +110,8 @@ class PairwiseMasks:
             raise RuntimeError(f"agent {self.number} has agreed on its seeds before")
         private = X25519PrivateKey.from_private_bytes(self._private)
         self._private = None
-        for other, public_key in public_keys.items():
+        links = links or {}
+        for other, public_key in {**links, **public_keys}.items():
             try:
                 secret = private.exchange(X25519PublicKey.from_public_bytes(public_key))
             except ValueError as error:
@@ -114,12 +121,53 @@ class PairwiseMasks:
             first, second = sorted(
                 [(self.number, self.public_key), (other, public_key)]
             )
-            self._seeds[other] = HKDF(
-                algorithm=hashes.SHA256(),
-                length=_SEED_BYTES,
-                salt=None,
-                info=_PURPOSE + first[1] + second[1],
-            ).derive(secret)
+            pair = first[1] + second[1]
+            if other in public_keys:
+                self._seeds[other] = _derive(secret, _PURPOSE + pair)
+            if other in links:
+                self._link_seeds[other] = _derive(secret, _LINK_PURPOSE + pair)
+
+    def hide(self, words: Words, other: int, message_number: int) -> Words:
+        """Return words that only another agent can read.
+
+        Parameters
+        ----------
+        words : ndarray of uint64
+            A total.
+        other : int
+            One of the links.
+        message_number : int
+            Below 2**64; no two messages between the two agents have the same.
+
+        Returns
+        -------
+        ndarray of uint64
+            Uniform to all but the two agents.
+        """
+        return words + self._link_stream(other, message_number, len(words))
+
+    def reveal(self, words: Words, other: int, message_number: int) -> Words:
+        """Return the words that another agent has hidden.
+
+        Parameters
+        ----------
+        words, other, message_number
+            As for `hide`.
+
+        Returns
+        -------
+        ndarray of uint64
+        """
+        return words - self._link_stream(other, message_number, len(words))
+
+    def _link_stream(self, other: int, message_number: int, n_words: int) -> Words:
+        """Return the stream of one message between two agents."""
+        key = algorithms.AES(self._link_seeds[other])
+        nonce = message_number.to_bytes(8, "big") + bytes(8)
+        cipher = Cipher(key, modes.CTR(nonce)).encryptor()
+        stream = bytearray(8 * n_words + _SLACK_BYTES)
+        cipher.update_into(bytes(8 * n_words), stream)
+        return np.frombuffer(stream, dtype="<u8", count=n_words)
 
     def mask(self, words: Words, round_number: int, others: Iterable[int]) -> Words:
         """Return the words with the masks of this round added, modulo 2**64.
@@ -159,3 +207,10 @@ class PairwiseMasks:
                 else:
                     part -= stream
         return masked
+
+
+def _derive(secret: bytes, info: bytes) -> bytes:
+    """Derive a seed from a secret that two agents share."""
+    return HKDF(
+        algorithm=hashes.SHA256(), length=_SEED_BYTES, salt=None, info=info
+    ).derive(secret)

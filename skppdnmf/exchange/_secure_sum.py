@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +31,9 @@ _KINDS = {
     "sum": (SUM_UP, SUM_DOWN),
     "state": (STATE_UP, STATE_DOWN),
 }
+_TOTALS = (SUM_DOWN, STATE_UP, STATE_DOWN)  # what links hide from others
 _EPOCH_BITS = 32
+_KIND_BITS = 61
 _NO_WORDS = np.empty(0, dtype=np.uint64)
 
 
@@ -91,6 +93,9 @@ class SecureSum:
         out; the same for every agent.
     key_graph : list of ndarray of int
         For each agent those with whom it shares a key.
+    neighbours : sequence of int or None, default=None
+        The agent's neighbours in the graph, to whom it may have to send a total;
+        None for everybody.
 
     Attributes
     ----------
@@ -123,11 +128,13 @@ class SecureSum:
         name: str,
         trees: Callable[[frozenset[int]], Tree],
         key_graph: list[NDArray[np.intp]],
+        neighbours: Sequence[int] | None = None,
     ) -> None:
         self.number = number
         self.name = name
         self._trees = trees
         self._key_graph = key_graph
+        self._neighbours = neighbours
         self._dropped: frozenset[int] = frozenset()
         self._epoch = 0
         self._tree = trees(self._dropped)
@@ -310,6 +317,10 @@ class SecureSum:
                 f"{self.name}: {kind} of {len(message.words)} words, expected "
                 f"{len(self._words)}"
             )
+        if message.kind in _TOTALS and len(message.words):
+            number = _message_number(message)
+            words = self._masks.reveal(message.words, sender, number)
+            message = replace(message, words=words)
         if message.kind != up:
             self._end(message)
             return
@@ -342,18 +353,28 @@ class SecureSum:
             self._end(SumMessage(down, self._epoch, step, words, keys))
         else:
             message = SumMessage(up, self._epoch, step, words, keys)
+            if up == STATE_UP:
+                message = self._hidden(message, self._parent)
             self._outbox.append((self._parent, message))
 
     def _end(self, message: SumMessage) -> None:
         """Pass on what came from the root, and use it."""
         for child in self._tree.children[self.number]:
-            self._outbox.append((child, message))
+            self._outbox.append((child, self._hidden(message, child)))
         if message.kind == KEYS_DOWN:
             self._agree(message.keys)
         elif message.kind == SUM_DOWN:
             self._learn(message.words)
         else:
             self._resume(message.step - 1, message.words)
+
+    def _hidden(self, message: SumMessage, receiver: int) -> SumMessage:
+        """Return a message whose total only the receiver can read."""
+        if message.kind not in _TOTALS or not len(message.words):
+            return message
+        number = _message_number(message)
+        words = self._masks.hide(message.words, receiver, number)
+        return replace(message, words=words)
 
     def _agree(self, keys: dict[int, bytes]) -> None:
         """Agree on seeds with those with whom the key graph says so."""
@@ -362,7 +383,11 @@ class SecureSum:
             raise CorruptedMessageError(
                 f"{self.name}: no public key of agents {missing[:5]}"
             )
-        self._masks.agree({peer: keys[peer] for peer in self._peers(self.number)})
+        links = keys if self._neighbours is None else self._neighbours
+        self._masks.agree(
+            {peer: keys[peer] for peer in self._peers(self.number)},
+            {int(k): keys[k] for k in links if k in keys and k != self.number},
+        )
         self._keys = {}
         self._begin_sum()
 
@@ -391,3 +416,9 @@ class SecureSum:
         """Return what is to be sent, once."""
         outbox, self._outbox = self._outbox, []
         return outbox
+
+
+def _message_number(message: SumMessage) -> int:
+    """Return a number that no other message over the same link has."""
+    kind, epoch = message.kind << _KIND_BITS, message.epoch << _EPOCH_BITS
+    return kind + epoch + message.step
