@@ -156,16 +156,16 @@ def test_single_precision_from_end_to_end(X, convert, encryption):
 
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
 def test_agents_keep_single_precision(X, convert, monkeypatch):
-    from skppdnmf import _estimator
+    from skppdnmf import _protocols
 
     seen = []
-    run = _estimator.run_federation
+    run = _protocols.run_federation
 
     def spy(agents, *args, **kwargs):
         seen.extend(agents)
         return run(agents, *args, **kwargs)
 
-    monkeypatch.setattr(_estimator, "run_federation", spy)
+    monkeypatch.setattr(_protocols, "run_federation", spy)
     model().fit(convert(X.astype(np.float32)))
     assert len(seen) == 4
     for agent in seen:
