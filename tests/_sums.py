@@ -186,7 +186,9 @@ class KeyStreams:
 
             def update_into(self, data, target):
                 n_bytes = self.encryptor_.update_into(data, target)
-                self.words.append(np.frombuffer(bytes(target[:n_bytes]), dtype="<u8"))
+                given = np.frombuffer(bytes(data), dtype="<u8")
+                taken = np.frombuffer(bytes(target[:n_bytes]), dtype="<u8")
+                self.words.append(given ^ taken)
                 return n_bytes
 
         monkeypatch.setattr(pairwise, "Cipher", Recorded)

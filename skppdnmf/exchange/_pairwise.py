@@ -144,7 +144,7 @@ class PairwiseMasks:
         ndarray of uint64
             Uniform to all but the two agents.
         """
-        return words + self._link_stream(other, message_number, len(words))
+        return self._crypt(words, other, message_number)
 
     def reveal(self, words: Words, other: int, message_number: int) -> Words:
         """Return the words that another agent has hidden.
@@ -158,16 +158,16 @@ class PairwiseMasks:
         -------
         ndarray of uint64
         """
-        return words - self._link_stream(other, message_number, len(words))
+        return self._crypt(words, other, message_number)
 
-    def _link_stream(self, other: int, message_number: int, n_words: int) -> Words:
-        """Return the stream of one message between two agents."""
+    def _crypt(self, words: Words, other: int, message_number: int) -> Words:
+        """Encrypt or decrypt one message between two agents, which is the same."""
         key = algorithms.AES(self._link_seeds[other])
         nonce = message_number.to_bytes(8, "big") + bytes(8)
         cipher = Cipher(key, modes.CTR(nonce)).encryptor()
-        stream = bytearray(8 * n_words + _SLACK_BYTES)
-        cipher.update_into(bytes(8 * n_words), stream)
-        return np.frombuffer(stream, dtype="<u8", count=n_words)
+        target = bytearray(words.nbytes + _SLACK_BYTES)
+        cipher.update_into(words.astype("<u8", copy=False).data.cast("B"), target)
+        return np.frombuffer(target, dtype="<u8", count=len(words))
 
     def mask(self, words: Words, round_number: int, others: Iterable[int]) -> Words:
         """Return the words with the masks of this round added, modulo 2**64.
