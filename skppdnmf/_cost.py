@@ -16,13 +16,13 @@ from ._assembly import common_start, draw_seeds, make_settings
 from ._network import Network, make_network
 from ._partition import DEFAULT_N_AGENTS, split_samples
 from ._settings import AgentSettings
-from ._sum_assembly import count_starts
+from ._sum_assembly import plan_sums
 from ._timing import Expectation, time_work
 from ._totals import FixedPoint
 from ._validation import check_start
 from ._work import Work, count_sum_work, count_work
 from .exceptions import CostWarning
-from .exchange import check_key_degree, key_degree
+from .exchange import check_key_degree
 
 LONG_FIT_SECONDS = 600.0
 # Fits below this by the rough measure are not worth a calibration.
@@ -144,11 +144,8 @@ def _sum_work(
     estimator: Any, network: Network, n_components: int, n_features: int
 ) -> Work:
     """Count what the secure sum sends."""
-    degree = estimator.key_degree or key_degree(network.n_agents)
+    degree, n_starts = plan_sums(estimator, network.n_agents, n_components, n_features)
     check_key_degree(network.n_agents, degree)
-    n_starts = 1
-    if isinstance(estimator.init, str) and estimator.init == "random":
-        n_starts = count_starts(estimator.n_init, n_components, n_features, degree)
     words = FixedPoint(
         n_components,
         n_features,

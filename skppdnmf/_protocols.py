@@ -28,9 +28,8 @@ from ._partition import Partition
 from ._progress import Progress
 from ._regularisation import right_penalty
 from ._settings import Report
-from ._sum_assembly import count_starts, make_sum_agents, random_starts
+from ._sum_assembly import make_sum_agents, plan_sums, random_starts
 from .exceptions import PrivacyWarning
-from .exchange import key_degree
 
 Runner = Callable[..., tuple[Outcome, NDArray[np.intp]]]
 
@@ -188,14 +187,9 @@ def run_secure_sum(
             f"init has rows without a positive entry: {unused[:5].tolist()}; under "
             'protocol="secure-sum" these components would stay zero'
         )
-    degree = estimator.key_degree
-    if degree is None:
-        degree = key_degree(network.n_agents)
-    n_starts = 1
-    if isinstance(estimator.init, str) and estimator.init == "random":
-        K, F = start.shape
-        n_starts = count_starts(estimator.n_init, K, F, degree)
-    elif not isinstance(estimator.n_init, str) and estimator.n_init > 1:
+    K, F = start.shape
+    degree, n_starts = plan_sums(estimator, network.n_agents, K, F)
+    if not isinstance(estimator.n_init, str) and estimator.n_init > n_starts:
         warnings.warn(
             f"n_init={estimator.n_init} although init gives the one start; it is "
             "followed alone",
@@ -203,12 +197,12 @@ def run_secure_sum(
             stacklevel=4,
         )
     agents: Any = make_sum_agents(
-        [parts[k] for k in order],
-        [f"agent {partition.labels[k]!r}" for k in order],
+        parts,
+        [f"agent {label!r}" for label in partition.labels],
         network,
         random_starts(start, n_starts, seeds.start),
         path_settings(estimator, network.n_agents, X.shape[1]),
-        int(degree),
+        degree,
     )
     if estimator._recorder is not None:
         agents = estimator._recorder.attach(agents, network, partition.labels, order)

@@ -11,7 +11,7 @@ from ._left_path import LeftPath, PathSettings
 from ._network import Network
 from ._sum_agent import SumAgent
 from ._tree import SpanningTrees
-from .exchange import SecureSum, make_key_graph, system_generator
+from .exchange import SecureSum, key_degree, make_key_graph, system_generator
 
 # By default as many starts are followed as keep the masks that an agent makes for an
 # exchange within this many words (512 KiB), so that they cost little time.
@@ -49,6 +49,32 @@ def count_starts(
         return int(n_init)
     words = n_components * n_features * max(n_peers, _FEWEST_PEERS)
     return max(1, min(_MOST_STARTS, _MASK_WORDS // words))
+
+
+def plan_sums(
+    estimator: Any, n_agents: int, n_components: int, n_features: int
+) -> tuple[int, int]:
+    """Return what the estimator's parameters come to for a federation of this size.
+
+    Parameters
+    ----------
+    estimator : PrivateDistributedNMF
+        With its parameters.
+    n_agents, n_components, n_features : int
+        Sizes.
+
+    Returns
+    -------
+    degree : int
+        With how many others each agent shares a key.
+    n_starts : int
+        Starts that are followed side by side; one where `init` gives it.
+    """
+    degree = estimator.key_degree
+    degree = key_degree(n_agents) if degree is None else int(degree)
+    if not (isinstance(estimator.init, str) and estimator.init == "random"):
+        return degree, 1
+    return degree, count_starts(estimator.n_init, n_components, n_features, degree)
 
 
 def random_starts(
