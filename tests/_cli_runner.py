@@ -2,9 +2,38 @@
 
 import inspect
 
+import numpy as np
+import pandas as pd
 from click.testing import CliRunner
 
+from skppdnmf import PrivateDistributedNMF
 from skppdnmf._cli import cli
+
+SHARED = ("--encryption", "simulated", "--random-state", "3")
+QUICK = (*SHARED, "--n-components", "2", "--max-iter", "4", "--tol", "0")
+
+
+def samples(n_samples=18, n_features=5, seed=0):
+    return np.random.default_rng(seed).exponential(size=(n_samples, n_features))
+
+
+def table():
+    frame = pd.DataFrame(samples(), columns=list("abcde"))
+    frame.insert(2, "site", ["x", "y", "z"] * 6)
+    return frame
+
+
+def own_fit(X, agents=None, **parameters):
+    parameters = {
+        "encryption": "simulated",
+        "random_state": 3,
+        "n_components": 2,
+        "max_iter": 4,
+        "tol": 0,
+        **parameters,
+    }
+    model = PrivateDistributedNMF(**parameters)
+    return model, model.fit_transform(X, agents=agents)
 
 
 def run(*args, **kwargs):
