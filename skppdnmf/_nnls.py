@@ -24,8 +24,12 @@ _MAX_PIVOTS = 60
 _MAX_SWEEPS = 20_000
 # Of an l1 penalty on a vanishing component, which keeps it out either way.
 _LARGEST_COST = 1e100
-# Doubles in one batch of K x K systems.
+# Doubles in one batch of small systems.
 _BATCH_DOUBLES = 1 << 21
+# Sizes of small systems are rounded up to a multiple, so that there are few groups.
+_SIZE_STEP = 4
+# Up to this condition number the inverse is as good as a solve.
+_WELL_CONDITIONED = 1e5
 
 
 def solve_nnls(
@@ -101,16 +105,23 @@ def _pivot(A: Array, B: Array, cost: Array) -> Array:
     if cost.any():
         B = B - cost
     active = np.flatnonzero((B > tolerance[:, None]).any(axis=1))
+    inverse = np.linalg.inv(ridged)
     # The least squares solution has nearly the right signs.
-    passive = np.einsum("nk,jk->nj", B, np.linalg.inv(ridged)) > 0
+    free = np.einsum("nk,jk->nj", B, inverse)
+    passive = free > 0
+    well = np.linalg.norm(ridged, 2) * np.linalg.norm(inverse, 2) < _WELL_CONDITIONED
     best = np.full(n_samples, n_components + 1)
     trials = np.full(n_samples, _TRIALS)
-    batch = max(1, _BATCH_DOUBLES // n_components**2)
     for _ in range(_MAX_PIVOTS):
         if not len(active):
             return W
-        w, y = _solve_passive(ridged, B[active], passive[active], batch)
         p = passive[active]
+        # From the solution without constraints only where few variables are zero.
+        many = well & (2 * p.sum(axis=1) > n_components)
+        w = np.empty(p.shape)
+        w[~many] = _solve_subsets(ridged, B[active[~many]], p[~many])
+        w[many] = _pin(inverse, free[active[many]], ~p[many])
+        y = np.einsum("nk,jk->nj", w, ridged) - B[active]
         wrong = np.where(p, w, y) < -tolerance[active, None]
         count = wrong.sum(axis=1)
         done = count == 0
@@ -127,37 +138,39 @@ def _pivot(A: Array, B: Array, cost: Array) -> Array:
     return _one_by_one(W, active, B, A)
 
 
-def _solve_passive(
-    A: Array, B: Array, passive: NDArray[np.bool_], batch: int
-) -> tuple[Array, Array]:
-    """Solve on each row's passive set; return solutions and gradients there."""
-    w = np.empty_like(B)
-    eye = np.eye(len(A), dtype=bool)
-    for start in range(0, len(B), batch):
-        rows = slice(start, start + batch)
-        distinct, place = _distinct_sets(passive[rows])
-        systems = np.where(distinct[:, :, None] & distinct[:, None, :], A, 0.0)
-        systems[:, eye] = np.where(distinct, systems[:, eye], 1.0)
-        rhs = np.where(passive[rows], B[rows], 0.0)
-        # Not one system for many right sides: that rounds according to how many.
-        w[rows] = np.linalg.solve(systems[place], rhs[..., None])[..., 0]
-    y = np.einsum("nk,jk->nj", w, A) - B
-    return w, y
+def _pin(inverse: Array, free: Array, zero: NDArray[np.bool_]) -> Array:
+    """Solve with some variables zero, given each row's solution without that."""
+    multipliers = _solve_subsets(inverse, free, zero)
+    w = free - np.einsum("nk,jk->nj", multipliers, inverse)
+    w[zero] = 0.0
+    return w
 
 
-def _distinct_sets(
-    passive: NDArray[np.bool_],
-) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Return the distinct rows, and for each row which of them it is."""
-    n_rows, n_columns = passive.shape
-    if n_columns > 64:  # hardly any two are the same
-        return passive, np.arange(n_rows)
-    packed = np.zeros((n_rows, 8), dtype=np.uint8)
-    packed[:, : (n_columns + 7) // 8] = np.packbits(passive, axis=1)
-    _, first, place = np.unique(
-        packed.view(np.uint64).ravel(), return_index=True, return_inverse=True
-    )
-    return passive[first], place
+def _solve_subsets(A: Array, B: Array, members: NDArray[np.bool_]) -> Array:
+    """Solve ``A x = b`` for every row b on its members alone, zero elsewhere.
+
+    A row's system and its rounding depend on that row only.
+    """
+    X = np.zeros_like(B)
+    sizes = members.sum(axis=1)
+    sizes = np.minimum(-(-sizes // _SIZE_STEP) * _SIZE_STEP, B.shape[1])
+    for size in np.unique(sizes[sizes > 0]):
+        rows = np.flatnonzero(sizes == size)
+        batch = max(1, _BATCH_DOUBLES // int(size) ** 2)
+        diagonal = np.arange(size)
+        for start in range(0, len(rows), batch):
+            part = rows[start : start + batch]
+            # The members' places, filled up with others that stay zero.
+            place = np.argsort(~members[part], axis=1, kind="stable")[:, :size]
+            inside = np.take_along_axis(members[part], place, axis=1)
+            systems = A[place[:, :, None], place[:, None, :]]
+            systems *= inside[:, :, None] & inside[:, None, :]
+            systems[:, diagonal, diagonal] += ~inside
+            right = np.take_along_axis(B[part], place, axis=1) * inside
+            # Not one system for many right sides: that rounds according to how many.
+            solution = np.linalg.solve(systems, right[..., None])[..., 0]
+            X[part[:, None], place] = solution
+    return X
 
 
 def _one_by_one(W: Array, active: NDArray[np.intp], B: Array, A: Array) -> Array:
@@ -169,8 +182,9 @@ def _one_by_one(W: Array, active: NDArray[np.intp], B: Array, A: Array) -> Array
     # ||L^T w - L^+ b|| has the minimisers of the normal equations, if b is in their
     # range; a linear cost need not be.
     design = np.sqrt(values[keep])[:, None] * vectors[:, keep].T
-    targets = B[active] @ vectors[:, keep] / np.sqrt(values[keep])
-    rest = B[active] - targets @ design
+    targets = np.einsum("nk,kj->nj", B[active], vectors[:, keep])
+    targets /= np.sqrt(values[keep])
+    rest = B[active] - np.einsum("nj,jk->nk", targets, design)
     outside = np.abs(rest).max(axis=1) > 1e-6 * np.abs(B[active]).max(axis=1)
     for row, target, descend in zip(active, targets, outside, strict=True):
         if descend:

@@ -179,6 +179,37 @@ def test_large_batch_equals_its_pieces():
         np.testing.assert_array_equal(solve_nnls(X[:size], H), W[:size])
 
 
+def test_rows_that_pivoting_leaves_do_not_depend_on_the_batch(monkeypatch):
+    X, H = draw(40, 9, 12, seed=15)
+    left = []
+    finish = _nnls._one_by_one
+
+    def note(W, active, *others):
+        left.append(len(active))
+        return finish(W, active, *others)
+
+    monkeypatch.setattr(_nnls, "_one_by_one", note)
+    monkeypatch.setattr(_nnls, "_MAX_PIVOTS", 2)
+    W = solve_nnls(X, H)
+    assert left[0] > 5
+    for size in (1, 3, 17):
+        np.testing.assert_array_equal(solve_nnls(X[:size], H), W[:size])
+
+
+@pytest.mark.parametrize("K", [12, 40])
+def test_both_ways_to_solve_agree(monkeypatch, K):
+    """Starting from the unconstrained solution, and solving on what is positive."""
+    X, H = draw(200, 60, K, seed=16)
+    X[:100] = X[:100, :K] @ H  # all positive
+    W = solve_nnls(X, H)
+    used = (W > 0).sum(axis=1)
+    assert used.min() < K / 2 < used.max()
+    monkeypatch.setattr(_nnls, "_WELL_CONDITIONED", 0.0)
+    direct = solve_nnls(X, H)
+    np.testing.assert_allclose(W, direct, atol=1e-12 * direct.max())
+    np.testing.assert_array_equal(W == 0, direct == 0)
+
+
 def test_batches_of_systems_do_not_show(monkeypatch):
     X, H = draw(50, 9, 6, seed=12)
     W = solve_nnls(X, H)
