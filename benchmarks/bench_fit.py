@@ -18,7 +18,7 @@ import phe
 from sklearn.datasets import load_digits
 
 from skppdnmf import PrivateDistributedNMF, estimate_cost, make_paper_synthetic
-from skppdnmf.exchange import MASK_BITS, SlotLayout, draw_dither, draw_masks
+from skppdnmf.exchange import MASK_BITS, MaskStream, SlotLayout, integer_secrets
 from skppdnmf.exchange._phe_reference import PheCipher
 
 N_PHE_VALUES = 12
@@ -30,8 +30,7 @@ def phe_seconds_per_value(key_size):
     layout = SlotLayout(N_PHE_VALUES, 24, MASK_BITS, "entrywise", key_size)
     rng = np.random.default_rng(0)
     values = rng.integers(-(2**20), 2**20, size=N_PHE_VALUES)
-    masks = draw_masks(rng, layout).astype(np.int64)
-    dither = draw_dither(rng, masks, layout).astype(np.int64)
+    masks, dither = integer_secrets(MaskStream(), layout)
     started = time.perf_counter()
     request = side.request(values, layout)
     reply = side.reply(side.public, request, values, masks, dither, layout)

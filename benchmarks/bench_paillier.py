@@ -29,11 +29,11 @@ import numpy as np
 import phe
 
 from skppdnmf.exchange import (
+    MaskStream,
     PaillierCipher,
     SlotLayout,
-    draw_dither,
-    draw_masks,
     generate_keypair,
+    integer_secrets,
     system_generator,
 )
 from skppdnmf.exchange._batch import (
@@ -83,8 +83,7 @@ def make_batch(layout: SlotLayout) -> tuple[Any, ...]:
     rng = system_generator()
     limit = 2**layout.value_bits
     own, other = rng.integers(-limit + 1, limit, (2, layout.n_values))
-    masks = draw_masks(rng, layout)
-    return own, other, masks, draw_dither(rng, masks, layout)
+    return own, other, *integer_secrets(MaskStream(), layout)
 
 
 def time_exchange(side: Any, layout: SlotLayout, repeats: int) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from .exchange import (
     WIDEN,
     Cipher,
     DifferenceExchange,
+    MaskStream,
     Message,
     public_payload,
     read_public,
@@ -79,7 +80,7 @@ class Agent:
         Common to all agents.
     cipher : Cipher
         The agent's own.
-    rng : numpy.random.Generator
+    stream : MaskStream
         Source of its masks and dithers.
     """
 
@@ -93,7 +94,7 @@ class Agent:
         neighbour_degrees: Iterable[int],
         settings: AgentSettings,
         cipher: Cipher,
-        rng: np.random.Generator,
+        stream: MaskStream,
     ) -> None:
         self.number = number
         self.name = name
@@ -133,7 +134,6 @@ class Agent:
             "n_max": settings.n_max,
             "masking": settings.masking,
             "key_size": settings.key_size,
-            "rng": rng,
             "name": name,
         }
         self._average_exchange = DifferenceExchange(
@@ -141,6 +141,7 @@ class Agent:
             degree,
             n_values=N_VALUES,
             value_bits=VALUE_BITS,
+            streams=stream.spawn(degree),
             # One mask for both numbers: they must spread alike to stay comparable.
             **{**shared, "n_max": settings.n_max and N_MAX, "masking": "scalar"},
         )
@@ -149,6 +150,7 @@ class Agent:
             degree,
             n_values=n_components * n_features,
             value_bits=starting_bits(start, settings.n_max),
+            streams=stream.spawn(degree),
             **shared,
         )
         self._exchange = self._average_exchange

@@ -19,6 +19,7 @@ from ._settings import AgentSettings
 from .exchange import (
     SECURE_KEY_SIZE,
     Cipher,
+    MaskStream,
     PaillierCipher,
     PlainCipher,
     SimulatedCipher,
@@ -211,7 +212,7 @@ def make_agents(
             degrees[network.neighbours[i]],
             settings,
             ciphers[i],
-            np.random.Generator(np.random.SFC64(sequences[i])),
+            MaskStream.from_seed(sequences[i]),
         )
         for i in range(len(parts))
     ]

@@ -14,10 +14,10 @@ from ._network import Network
 from ._settings import AgentSettings
 from ._work import Work, left_layout
 from .exchange import (
+    MaskStream,
     PaillierCipher,
     SlotLayout,
-    draw_dither,
-    draw_masks,
+    integer_secrets,
     new_keypair,
 )
 
@@ -111,10 +111,8 @@ def calibrate(layout: SlotLayout) -> UnitTimes:
         layout.key_size,
     )
     cipher = PaillierCipher(private)
-    rng = np.random.default_rng(0)
     values = np.zeros(few.n_values, dtype=few.bits_value_dtype)
-    masks = draw_masks(rng, few)
-    dither = draw_dither(rng, masks, few)
+    masks, dither = integer_secrets(MaskStream(), few)
     arguments = (values, masks, dither, few)
     request = cipher.request(values, few)
     cipher.open(cipher.reply(cipher.public, request, *arguments), few)

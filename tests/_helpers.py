@@ -6,7 +6,7 @@ from _paillier_keys import cipher
 from skppdnmf._agent import Agent
 from skppdnmf._assembly import make_settings
 from skppdnmf._network import make_network
-from skppdnmf.exchange import PlainCipher, SimulatedCipher
+from skppdnmf.exchange import MaskStream, PlainCipher, SimulatedCipher
 
 GRAPHS = ("random", "path", "star", "ring", "complete")
 KEY_SIZE = 256
@@ -57,7 +57,7 @@ def make_agents(
             network.degrees[network.neighbours[i]],
             settings,
             ciphers[encryption](i),
-            np.random.default_rng([seed, i]),
+            MaskStream.from_seed(np.random.SeedSequence([seed, i])),
         )
         for i, part in enumerate(parts)
     ]

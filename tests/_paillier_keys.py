@@ -6,7 +6,12 @@ from functools import cache
 import numpy as np
 
 from skppdnmf.exceptions import InsecureKeyWarning
-from skppdnmf.exchange import PaillierCipher, draw_dither, draw_masks, generate_keypair
+from skppdnmf.exchange import (
+    MaskStream,
+    PaillierCipher,
+    generate_keypair,
+    integer_secrets,
+)
 
 MASKINGS = ("scalar", "entrywise")
 
@@ -36,8 +41,8 @@ def random_batch(layout, seed=0):
     else:
         words = rng.integers(-(2**31), 2**31, (2, layout.n_values)).astype(object)
         own, other = words * (limit // 2**32)
-    masks = draw_masks(rng, layout)
-    return own, other, masks, draw_dither(rng, masks, layout)
+    key = np.random.default_rng(seed).bytes(16)
+    return own, other, *integer_secrets(MaskStream(key), layout)
 
 
 def expected_answer(own, other, masks, dither):

@@ -83,7 +83,7 @@ def test_least_squares_fails_under_masks_that_it_does_not_know(masking):
     ]
     assert np.median([one.error / one.guess_error for one in leakages]) > 0.75
     if masking == "entrywise":
-        assert sum(one.error > 0.5 * one.guess_error for one in leakages) >= 4
+        assert sum(one.error > 0.5 * one.guess_error for one in leakages) >= 3
     assert min(one.error for one in leakages) > 0.05
     assert {one.details["found"] for one in leakages} == {0}
 

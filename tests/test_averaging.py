@@ -15,7 +15,7 @@ from skppdnmf._averaging import (
     plan_averaging,
 )
 from skppdnmf._network import make_network
-from skppdnmf.exchange import DifferenceExchange, SimulatedCipher
+from skppdnmf.exchange import DifferenceExchange, MaskStream, SimulatedCipher
 
 
 def target(numbers):
@@ -193,7 +193,9 @@ def test_fixed_point_changes_little(name, masking, scale):
             masking=masking,
             key_size=256,
             value_bits=VALUE_BITS,
-            rng=np.random.default_rng([7, i]),
+            streams=MaskStream(bytes([7, i, *range(14)])).spawn(
+                int(network.degrees[i])
+            ),
         )
         for i in range(6)
     ]
@@ -211,7 +213,7 @@ def test_fixed_point_changes_little(name, masking, scale):
             average.update(side.weighted_sum(metropolis(network, i)))
             assert side.value_bits == VALUE_BITS
     for average in averages:
-        assert average.estimate() == pytest.approx(target(numbers), rel=0.05)
+        assert average.estimate() == pytest.approx(target(numbers), rel=0.1)
 
 
 def test_largest_double_fits_the_first_slots():

@@ -27,8 +27,8 @@ def with_ciphertext(message, index, number, key_size):
     width = ciphertext_bytes(key_size)
     start = HEADER_BYTES + index * width
     body = int(number).to_bytes(width, "big")
-    return replace(
-        message, data=message.data[:start] + body + message.data[start + width :]
+    return message._replace(
+        data=message.data[:start] + body + message.data[start + width :]
     )
 
 
@@ -173,8 +173,8 @@ def test_truncated_and_other_data(masking):
     }
     for reason, change in changes.items():
         with pytest.raises(CorruptedMessageError, match=reason):
-            one.open(replace(reply, data=change(reply.data)), layout)
-        broken = replace(request, data=change(request.data))
+            one.open(reply._replace(data=change(reply.data)), layout)
+        broken = request._replace(data=change(request.data))
         with pytest.raises(CorruptedMessageError, match=reason):
             one.reply(one.public, broken, values, masks, dither, layout)
     for name, other in (
@@ -198,7 +198,7 @@ def test_body_of_another_key():
     ]
     data = messages[0].data[:HEADER_BYTES] + messages[1].data[HEADER_BYTES:]
     with pytest.raises(CorruptedMessageError):
-        one.open(replace(messages[0], data=data), layout)
+        one.open(messages[0]._replace(data=data), layout)
 
 
 def test_subgroup_owner_refuses_noise_of_other_schemes():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skppdnmf.exchange import SlotLayout, draw_dither, draw_masks, system_generator
+from skppdnmf.exchange import SlotLayout
 from skppdnmf.exchange._slots import (
     check_dither,
     check_masks,
@@ -178,46 +178,3 @@ def test_dither_range_is_exact(mask):
             else:
                 with pytest.raises(OverflowError, match=rf"{value},.*\(-G/2, G/2\]"):
                     check_dither(dither, masks, slots)
-
-
-@pytest.mark.parametrize(
-    ("mask_bits", "dtype"), [(4, "int16"), (14, "int16"), (15, "int32"), (40, "int64")]
-)
-def test_masks_are_uniform_on_their_range(mask_bits, dtype):
-    slots = layout(20_000, mask_bits=mask_bits, masking="entrywise")
-    masks = draw_masks(np.random.default_rng(0), slots)
-    assert masks.dtype == dtype
-    low, high = -(-(2**mask_bits) // 10), 2**mask_bits
-    assert low <= masks.min() <= low + (high - low) // 100
-    assert high - (high - low) // 100 <= masks.max() <= high
-    assert abs(masks.mean() / high - 0.55) < 0.02
-    one = draw_masks(np.random.default_rng(0), layout(5, mask_bits=mask_bits))
-    assert type(one) is int
-    assert low <= one <= high
-
-
-@pytest.mark.parametrize("mask_bits", [5, 16, 17, 40])
-@pytest.mark.parametrize("masking", ["scalar", "entrywise"])
-def test_dithers_cover_their_range_evenly(mask_bits, masking):
-    rng = np.random.default_rng(1)
-    slots = layout(20_000, mask_bits=mask_bits, masking=masking)
-    for mask in (1, 2, 7, 32):
-        masks = mask if masking == "scalar" else np.full(20_000, mask, dtype=np.int32)
-        dither = draw_dither(rng, masks, slots)
-        values, counts = np.unique(dither, return_counts=True)
-        assert values.tolist() == list(range(-((mask - 1) // 2), mask // 2 + 1))
-        assert abs(counts * mask / 20_000 - 1).max() < 0.2
-    masks = draw_masks(rng, slots)
-    dither = draw_dither(rng, masks, slots)
-    assert check_dither(dither, masks, slots).tolist() == dither.tolist()
-    assert abs(dither).max() > 0.3 * np.max(masks)
-
-
-def test_draws_are_reproducible_where_seeded_and_not_elsewhere():
-    slots = layout(50, masking="entrywise")
-    first, second = (draw_masks(np.random.default_rng(3), slots) for _ in range(2))
-    assert first.tolist() == second.tolist()
-    np.random.seed(0)  # noqa: NPY002
-    one = draw_masks(system_generator(), slots)
-    np.random.seed(0)  # noqa: NPY002
-    assert one.tolist() != draw_masks(system_generator(), slots).tolist()

@@ -19,7 +19,14 @@ from ._keygen import (
     warn_insecure,
 )
 from ._keys import PaillierPrivateKey, PaillierPublicKey
-from ._masks import draw_dither, draw_masks, system_generator
+from ._masks import (
+    MaskStream,
+    draw_factors,
+    draw_secrets,
+    integer_secrets,
+    mask_range,
+    system_generator,
+)
 from ._messages import (
     BARE_MESSAGE_BYTES,
     KEY,
@@ -82,6 +89,7 @@ __all__ = [
     "WORD_BYTES",
     "Cipher",
     "DifferenceExchange",
+    "MaskStream",
     "Message",
     "NoisePool",
     "PaillierCipher",
@@ -97,14 +105,16 @@ __all__ = [
     "Total",
     "Tree",
     "check_key_degree",
-    "draw_dither",
-    "draw_masks",
+    "draw_factors",
+    "draw_secrets",
     "fixed_point",
     "from_limbs",
     "generate_keypair",
+    "integer_secrets",
     "key_degree",
     "keys_connected",
     "make_key_graph",
+    "mask_range",
     "message_sizes",
     "new_keypair",
     "public_bytes",

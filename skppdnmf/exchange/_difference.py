@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from ._ciphers import Cipher, SimulatedCipher
 from ._fixed_point import SPARE_BITS, fixed_point
-from ._masks import draw_dither, draw_masks
+from ._masks import MaskStream, draw_factors, draw_secrets
 from ._messages import REPLY, REQUEST, WIDEN, Message
 from ._slots import SlotLayout, slot_width
 from ._wire import Payload
 
 MASK_BITS = 12
-_SHORT_ROW = 2048  # rows up to this length are summed together
+_SHORT_ROW = 2048  # rows up to this length are handled together
 
 
 class DifferenceExchange:
@@ -43,19 +43,22 @@ class DifferenceExchange:
         Bits of all agents' keys.
     value_bits : int
         Width at which the values start, in bits.
-    rng : numpy.random.Generator
-        Source of masks and dithers.
+    streams : sequence of n_neighbours MaskStream
+        Sources of masks and dithers, one for each edge, so that nothing depends on
+        the order in which neighbours ask.
     name : str, default="agent"
         How errors call this agent.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from skppdnmf.exchange import DifferenceExchange, SimulatedCipher
+    >>> from skppdnmf.exchange import (
+    ...     DifferenceExchange, MaskStream, SimulatedCipher
+    ... )
     >>> sides = [DifferenceExchange(SimulatedCipher(2048), 1, n_values=3, n_max=1e6,
     ...                             masking="scalar", key_size=2048, value_bits=22,
-    ...                             rng=np.random.default_rng(seed))
-    ...          for seed in (0, 1)]
+    ...                             streams=[MaskStream()])
+    ...          for _ in range(2)]
     >>> values = np.array([[1.0, 2.0, 0.0], [1.5, 1.0, 0.0]])
     >>> requests = [side.begin(u, [True])[0] for side, u in zip(sides, values)]
     >>> replies = [side.answer([(0, None, requests[1 - k])])[0]
@@ -76,7 +79,7 @@ class DifferenceExchange:
         masking: str,
         key_size: int,
         value_bits: int,
-        rng: np.random.Generator,
+        streams: Sequence[MaskStream],
         name: str = "agent",
     ) -> None:
         self.cipher = cipher
@@ -88,12 +91,11 @@ class DifferenceExchange:
         # The widest values whose slot fits into a plaintext.
         self._most_bits = key_size - 1 - slot_width(0, MASK_BITS)
         self.value_bits = max(1, min(value_bits, self._most_bits))
-        self.rng = rng
+        self._streams = list(streams)
         self.name = name
         self.round = -1
         self._waiting: set[int] = set()
         self._layouts: dict[int, SlotLayout] = {}
-        self._wide: dict[int, SlotLayout] = {}
 
     def _layout(self, value_bits: int) -> SlotLayout:
         """Slots for values of this width; an error that says what to change."""
@@ -154,6 +156,7 @@ class DifferenceExchange:
         self._active = [k for k in range(self.n_neighbours) if active[k]]
         self._waiting = set(self._active)
         self._answers: list[Any] = [None] * self.n_neighbours
+        self._masks: list[Any] = [None] * self.n_neighbours
         self._along = (*counts, scale)
         resting = Message(REQUEST, self.round, 0, *self._along)
         requests = [resting] * self.n_neighbours
@@ -161,7 +164,6 @@ class DifferenceExchange:
             return requests
         if self.n_max is None:
             self._values: Any = values
-            self._draw_floats()
         else:
             try:
                 self._values, bits = fixed_point(
@@ -172,7 +174,7 @@ class DifferenceExchange:
             self._needed_bits = bits
             if bits > self.value_bits:
                 self.value_bits = self._with_spare(bits)
-            self._draw_integers(self._layout(self.value_bits))
+            self._layout(self.value_bits)  # or say now that nothing fits
         request = self._request()
         for k in self._active:
             requests[k] = request
@@ -181,37 +183,6 @@ class DifferenceExchange:
     def _with_spare(self, bits: int) -> int:
         """Width for values of so many bits, with spare ones where they fit."""
         return max(bits, min(bits + SPARE_BITS, self._most_bits))
-
-    def _draw_floats(self) -> None:
-        """Draw one secret factor for each neighbour or for each of its values."""
-        size = self.n_values if self.masking == "entrywise" else 1
-        self._masks = self.rng.uniform(0.1, 1.0, size=(len(self._active), size))
-        self._dithers: Any = [None] * len(self._active)
-
-    def _draw_integers(self, layout: SlotLayout) -> None:
-        """Draw masks and dithers for each neighbour."""
-        n = len(self._active)
-        wide = self._wide.get(n)
-        if wide is None:
-            wide = self._wide[n] = SlotLayout(
-                n * self.n_values, 1, layout.mask_bits, layout.masking, layout.key_size
-            )
-        # Without ciphertexts, floats that hold integers save conversions.
-        dtype = np.float64 if isinstance(self.cipher, SimulatedCipher) else None
-        if self.masking == "entrywise":
-            masks = draw_masks(self.rng, wide, dtype)
-            self._masks = masks.reshape(n, -1)
-        else:
-            self._masks = draw_masks(self.rng, self._entrywise(n), dtype).reshape(n, 1)
-            masks = self._masks
-        self._dithers = draw_dither(self.rng, masks, wide, dtype).reshape(n, -1)
-
-    def _entrywise(self, n: int) -> SlotLayout:
-        """Layout under which n masks are drawn at once, one for each neighbour."""
-        key = -n
-        if key not in self._wide:
-            self._wide[key] = SlotLayout(n, 1, MASK_BITS, "entrywise", self.key_size)
-        return self._wide[key]
 
     def _request(self) -> Message:
         """Encrypt the values in slots of the current width."""
@@ -250,49 +221,52 @@ class DifferenceExchange:
         ]
 
     def _payloads(self, asked: list[tuple[int, Any, Message]]) -> list[Payload]:
-        """Mask and blind the differences for each of the neighbours."""
-        rows = [self._active.index(k) for k, *_ in asked]
+        """Mask and blind the differences for each of the neighbours.
+
+        The secrets of long rows are drawn one row at a time and dithers are not
+        kept: they are used while they are in the processor's cache.
+        """
+        together = max(1, len(asked)) if self.n_values <= _SHORT_ROW else 1
+        groups = [asked[k : k + together] for k in range(0, len(asked), together)]
+        return [payload for group in groups for payload in self._replies(group)]
+
+    def _replies(self, asked: list[tuple[int, Any, Message]]) -> list[Payload]:
+        """Mask and blind the differences for neighbours that are handled together."""
         requests: list[Any] = [request.payload for *_, request in asked]
+        streams = [self._streams[k] for k, *_ in asked]
         if self.n_max is None:
+            masks = draw_factors(streams, self.n_values, self.masking)
+            self._keep(asked, masks)
             return [
-                self.cipher.reply(
-                    None,
-                    request,
-                    self._values,
-                    self._masks[row],
-                    None,
-                    None,  # type: ignore[arg-type]
-                )
-                for row, request in zip(rows, requests, strict=True)
+                self.cipher.reply(None, request, self._values, row, None, None)  # type: ignore[arg-type]
+                for row, request in zip(masks, requests, strict=True)
             ]
         layouts = [self._layout(request.value_bits) for *_, request in asked]
+        masks, dithers = draw_secrets(streams, layouts[0])
+        self._keep(asked, masks)
         if isinstance(self.cipher, SimulatedCipher):
-            if not asked:
-                return []
-            masks, dithers = self._masks, self._dithers
-            if rows != list(range(len(masks))):  # a selection is a copy
-                masks, dithers = masks[rows], dithers[rows]
             return self.cipher.reply_many(
                 requests, self._values, masks, dithers, layouts
             )
+        whole = masks.astype(np.int64)
+        factors = whole[:, 0].tolist() if self.masking == "scalar" else whole
+        publics = [public for _, public, _ in asked]
         return [
-            self.cipher.reply(
-                public,
-                request,
-                self._values,
-                masks if self.masking == "entrywise" else int(masks[0]),
-                dither,
-                layout,
-            )
-            for (_, public, _), request, masks, dither, layout in zip(
-                asked,
+            self.cipher.reply(public, request, self._values, *given)
+            for public, request, *given in zip(
+                publics,
                 requests,
-                self._masks[rows],
-                self._dithers[rows],
+                factors,
+                dithers.astype(np.int64),
                 layouts,
                 strict=True,
             )
         ]
+
+    def _keep(self, asked: list[tuple[int, Any, Message]], masks: Any) -> None:
+        """Remember the masks for when the neighbours' answers are in."""
+        for (k, *_), row in zip(asked, masks, strict=True):
+            self._masks[k] = row
 
     def accept(self, k: int, reply: Message) -> Message | None:
         """Take neighbour k's reply.
@@ -333,8 +307,8 @@ class DifferenceExchange:
         """
         result = np.zeros((self.n_neighbours, self.n_values))
         scale = 1.0 if self.n_max is None else 0.25**MASK_BITS / self.n_max
-        for row, k in enumerate(self._active):
-            np.multiply(_floats(self._answers[k]), self._masks[row], out=result[k])
+        for k in self._active:
+            np.multiply(_floats(self._answers[k]), self._masks[k], out=result[k])
         result *= scale
         return result
 
@@ -353,15 +327,16 @@ class DifferenceExchange:
         """
         if self.n_values <= _SHORT_ROW and len(self._active) > 1:
             answers = _floats(np.array([self._answers[k] for k in self._active]))
-            answers *= self._masks
+            answers *= np.array([self._masks[k] for k in self._active])
             if weights is None:
                 total = answers.sum(axis=0)
             else:
                 total = np.take(weights, self._active) @ answers
         else:
             total = np.zeros(self.n_values)
-            for row, k in enumerate(self._active):
-                part = _floats(self._answers[k]) * self._masks[row]
+            part = np.empty(self.n_values)
+            for k in self._active:
+                np.multiply(_floats(self._answers[k]), self._masks[k], out=part)
                 if weights is not None:
                     part *= weights[k]
                 total += part

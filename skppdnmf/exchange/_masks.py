@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
 
 from ._slots import SlotLayout
 
-_LEAST = 0.1  # masks come from [0.1, 1] times the largest
-_MAX_FLOAT_BITS = 14  # up to here single precision floats draw with little bias
+Floats = NDArray[np.float64]
+
+LEAST_MASK = 0.1  # masks come from [0.1, 1] times the largest
+MOST_DRAWN_BITS = 12  # of a mask: one word of 32 bits serves for it and its dither
+_KEY_BYTES = 16
+_CIPHER_BLOCK = 16  # bytes
+_WORD_BYTES = 4
+_WORDS = 2.0**32
+# Words drawn at a time, whose intermediate results stay in the processor's cache.
 _BLOCK = 32768
+_ZEROS = memoryview(bytes(_WORD_BYTES * _BLOCK))
+# Before version 43 cryptography asked for so many bytes more than it writes.
+_SLACK_BYTES = 15
 
 
 def system_generator() -> np.random.Generator:
     """Return a numpy generator with a 256-bit seed from the operating system.
 
-    Masks and dithers drawn from it depend on no seed that a program can fix. The
-    generator expands its seed by numpy's Philox, which passes statistical tests but
-    is not a cryptographic generator; keys and encryption noise never come from it.
+    For what no seed that a program can fix should decide, such as who shares a key
+    with whom. The generator expands its seed by numpy's Philox, which passes
+    statistical tests but is not a cryptographic generator: keys, noise and masks
+    never come from it.
 
     Returns
     -------
@@ -35,134 +49,249 @@ def system_generator() -> np.random.Generator:
     return np.random.Generator(np.random.Philox(secrets.randbits(256)))
 
 
-def _mask_dtype(mask_bits: int) -> Any:
-    """Narrowest signed dtype that holds ``2**mask_bits``."""
-    return np.int16 if mask_bits <= 14 else np.int32 if mask_bits <= 30 else np.int64
-
-
-def draw_masks(rng: np.random.Generator, layout: SlotLayout, dtype: Any = None) -> Any:
-    """Draw the secret factors of one batch.
+class MaskStream:
+    """Random words for the masks of one edge: AES-128 in counter mode.
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-        Seeded for a reproducible study, or `system_generator`.
-    layout : SlotLayout
-        Says whether one mask serves the batch or every value has its own.
-    dtype : dtype or None, default=None
-        Of the array; by default the narrowest signed integer. A floating dtype
-        holds the same integers, for arithmetic that converts less.
-
-    Returns
-    -------
-    int or ndarray of shape (n_values,)
-        Integers from ``0.1 * 2**mask_bits`` (rounded up) to ``2**mask_bits``, both
-        included, uniform up to the bias that `draw_dither` states. An array has the
-        narrowest signed dtype.
+    key : bytes or None, default=None
+        16 bytes: from a seed where a study is to be reproducible, and by default
+        from the operating system.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from skppdnmf.exchange import SlotLayout, draw_masks
-    >>> layout = SlotLayout(5, 24, 12, "entrywise", 2048)
-    >>> masks = draw_masks(np.random.default_rng(0), layout)
-    >>> masks.dtype, bool((masks >= 410).all() and (masks <= 4096).all())
-    (dtype('int16'), True)
+    >>> from skppdnmf.exchange import MaskStream
+    >>> one, same = MaskStream(bytes(16)), MaskStream(bytes(16))
+    >>> bool((one.words(5) == same.words(5)).all())
+    True
+    >>> bool((MaskStream().words(5) == MaskStream().words(5)).all())
+    False
     """
-    most = 1 << layout.mask_bits
-    least = -(-most // round(1 / _LEAST))
-    if layout.masking == "scalar":
-        return int(rng.integers(least, most, endpoint=True))
-    size = layout.n_values
-    dtype = np.dtype(dtype or _mask_dtype(layout.mask_bits))
-    if layout.mask_bits > _MAX_FLOAT_BITS:
-        wide = rng.integers(least, most, size=size, dtype=np.int64, endpoint=True)
-        return wide.astype(dtype, copy=False)
-    masks = np.empty(size, dtype=dtype)
-    for span in _blocks(size):
-        drawn = _below(rng, span.stop - span.start, most - least + 1)
-        drawn += np.float32(least)
-        masks[span] = drawn
-    return masks
+
+    def __init__(self, key: bytes | None = None) -> None:
+        if key is None:
+            key = secrets.token_bytes(_KEY_BYTES)
+        if len(key) != _KEY_BYTES:
+            raise ValueError(f"key has {len(key)} bytes, expected {_KEY_BYTES}")
+        self._key = key
+        self._n_blocks = 0
+        self._encryptor: Any = None
+
+    @classmethod
+    def from_seed(cls, seed: np.random.SeedSequence) -> MaskStream:
+        """Return the stream of a seed."""
+        return cls(seed.generate_state(_KEY_BYTES // 4, np.uint32).tobytes())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_encryptor": None}  # it stays in its process
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def spawn(self, count: int) -> list[MaskStream]:
+        """Return further streams, whose keys are drawn from this one."""
+        n_words = _KEY_BYTES // _WORD_BYTES
+        return [MaskStream(self.words(n_words).tobytes()) for _ in range(count)]
+
+    def words(self, size: int) -> NDArray[np.int32]:
+        """Draw uniform 32-bit words.
+
+        Parameters
+        ----------
+        size : int
+            Their number.
+
+        Returns
+        -------
+        ndarray of shape (size,), dtype int32
+            Signed, which converts to floats in half the time.
+        """
+        if self._encryptor is None:
+            nonce = self._n_blocks.to_bytes(_CIPHER_BLOCK, "big")
+            cipher = Cipher(algorithms.AES(self._key), modes.CTR(nonce))
+            self._encryptor = cipher.encryptor()
+        # Whole blocks of the cipher, so that a copy can go on from any draw.
+        n_blocks = -(-size * _WORD_BYTES // _CIPHER_BLOCK)
+        n_bytes = n_blocks * _CIPHER_BLOCK
+        buffer = np.empty(n_bytes + _SLACK_BYTES, dtype=np.uint8)
+        for start in range(0, n_bytes, len(_ZEROS)):
+            self._encryptor.update_into(_ZEROS[: n_bytes - start], buffer[start:])
+        self._n_blocks += n_blocks
+        return buffer[: size * _WORD_BYTES].view("<i4")
 
 
-def _below(rng: np.random.Generator, size: int, bounds: Any) -> np.ndarray:
-    """Random integers in [0, bound), as single precision floats."""
-    words = rng.bit_generator.random_raw(-(-size // 2)).view(np.uint32)[:size]
-    words >>= np.uint32(8)
-    uniform = words.astype(np.float32)
-    # Exact: a power of two.
-    uniform *= np.multiply(bounds, 2.0**-24, dtype=np.float32)
-    return np.floor(uniform, out=uniform)
-
-
-def _blocks(size: int) -> list[slice]:
-    """Spans of arrays that stay in the processor's cache."""
-    return [slice(start, min(start + _BLOCK, size)) for start in range(0, size, _BLOCK)]
-
-
-def draw_dither(
-    rng: np.random.Generator, masks: Any, layout: SlotLayout, dtype: Any = None
-) -> np.ndarray:
-    """Draw the dithers of one batch, uniform integers in (-G/2, G/2].
+def draw_secrets(
+    streams: Sequence[MaskStream], layout: SlotLayout
+) -> tuple[Floats, Floats]:
+    """Draw the secret factors and the dithers of a batch for each of several edges.
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-        As in `draw_masks`.
-    masks : int or ndarray of shape (n_values,) or (n, 1)
-        The masks G of the batch; n of them, in a column, each serve a row of the
-        result.
+    streams : sequence of n MaskStream
+        One for each edge.
     layout : SlotLayout
-        The layout the masks were drawn for.
-    dtype : dtype or None, default=None
-        As in `draw_masks`.
+        Says how many values there are, and whether one mask serves them all or each
+        has its own.
 
     Returns
     -------
-    ndarray of shape (n_values,) or (n, n_values / n)
-        In the narrowest signed dtype.
+    masks : ndarray of shape (n, n_values), or (n, 1) under scalar masking
+        Odd numbers G from `mask_range`, held by floats.
+    dithers : ndarray of shape (n, n_values)
+        Whole numbers within (-G/2, G/2), held by floats.
 
     Notes
     -----
-    For ``mask_bits <= 14`` a random single precision float in [0, 1) is multiplied
-    by G and rounded down; the probability of each integer is then off by a factor
-    within ``1 +- G / 2**24``, at most ``2**-10``. The range is exact: the largest
-    float below 1 times G rounds to a float below G. Wider masks take numpy's
-    unbiased draw.
+    A random word w in [-2**31, 2**31) stands for ``x = n_masks * w / 2**32``. The
+    whole number nearest to x selects the mask G, and x less this number, times G and
+    rounded, is the dither. G is odd, so that as many dithers are below zero as above.
+    All of it is exact in double precision. Masks are uniform up to a factor within
+    ``1 +- 2**-21`` and dithers, for a given mask, up to one within ``1 +- 2**-9``.
+    Under scalar masking the mask has a word of its own.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from skppdnmf.exchange import SlotLayout, draw_dither
-    >>> layout = SlotLayout(1000, 24, 12, "scalar", 2048)
-    >>> dither = draw_dither(np.random.default_rng(0), 5, layout)
-    >>> np.unique(dither)
-    array([-2, -1,  0,  1,  2], dtype=int16)
+    >>> from skppdnmf.exchange import MaskStream, SlotLayout, draw_secrets
+    >>> layout = SlotLayout(1000, 24, 12, "entrywise", 2048)
+    >>> masks, dithers = draw_secrets([MaskStream(), MaskStream()], layout)
+    >>> masks.shape, bool((masks >= 413).all() and (masks <= 4093).all())
+    ((2, 1000), True)
+    >>> bool((2 * abs(dithers) < masks).all())
+    True
     """
-    size = layout.n_values
-    dtype = np.dtype(dtype or _mask_dtype(layout.mask_bits))
-    factors = np.asarray(masks)
-    shape = (len(factors), -1) if factors.ndim == 2 else (size,)
-    if layout.mask_bits > _MAX_FLOAT_BITS:
-        full = np.broadcast_to(factors, np.empty(size).reshape(shape).shape)
-        full = full.astype(np.int64)
-        drawn = rng.integers(0, full, dtype=np.int64)
-        return (drawn - (full - 1) // 2).astype(dtype)
-    if factors.ndim == 2 and size <= _BLOCK:
-        # One draw for short rows.
-        flat = np.repeat(factors.ravel(), size // len(factors))
-        return draw_dither(rng, flat, layout, dtype).reshape(shape)
-    dither = np.empty(size, dtype=dtype).reshape(shape)
-    # A column of masks serves rows, which are then the blocks.
-    spans: Any = range(len(factors)) if factors.ndim == 2 else _blocks(size)
-    for span in spans:
-        here = factors[span] if factors.ndim else factors
-        row = dither[span]
-        drawn = _below(rng, len(row), here)
-        # Single precision holds these integers exactly.
-        half = np.multiply(here, np.float32(0.5), dtype=np.float32)
-        half -= np.float32(0.5)
-        drawn -= np.floor(half)
-        row[...] = drawn
-    return dither
+    least, most = mask_range(layout.mask_bits)
+    n, size = len(streams), layout.n_values
+    scalar = layout.masking == "scalar"
+    dithers = np.empty((n, size))
+    masks = np.empty((n, 1) if scalar else (n, size))
+    if scalar:
+        for line, stream in zip(masks, streams, strict=True):
+            line[:] = stream.words(1)
+        _split(masks, least, most, out=masks)
+    # Short rows are drawn together, long ones in parts.
+    whole = n * size <= _BLOCK
+    rows = [slice(n)] if whole else [slice(k, k + 1) for k in range(n)]
+    width = size if whole else min(size, _BLOCK)
+    for row in rows:
+        for start in range(0, size, width):
+            span = slice(start, start + width)
+            x = dithers[row, span]
+            for line, stream in zip(x, streams[row], strict=True):
+                line[:] = stream.words(len(line))
+            if scalar:
+                G = masks[row]
+                x *= 1.0 / _WORDS
+            else:
+                G = masks[row, span]
+                _split(x, least, most, out=G)
+            x *= G
+            np.rint(x, out=x)
+    return masks, dithers
+
+
+def mask_range(mask_bits: int) -> tuple[int, int]:
+    """Return the least and the largest mask, odd numbers.
+
+    They are about 0.1 and 1 times ``2**mask_bits``. Both are 1 modulo 4 and their
+    number is too, so that the one word that lies halfway between two masks, the
+    least, is rounded to one of them, and its dither to one below half of it.
+
+    Parameters
+    ----------
+    mask_bits : int
+        At most `MOST_DRAWN_BITS`.
+
+    Returns
+    -------
+    least, most : int
+
+    Examples
+    --------
+    >>> from skppdnmf.exchange import mask_range
+    >>> mask_range(12)
+    (413, 4093)
+    """
+    if not 1 <= mask_bits <= MOST_DRAWN_BITS:
+        raise ValueError(
+            f"mask_bits={mask_bits} should be in 1 <= mask_bits <= {MOST_DRAWN_BITS} "
+            "to be drawn"
+        )
+    least = -(-(1 << mask_bits) // round(1 / LEAST_MASK))
+    least += (1 - least) % 4
+    most = 1 << mask_bits
+    return least, most - (most - least) % 8
+
+
+def _split(words: Floats, least: int, most: int, out: Floats) -> None:
+    """Turn signed words into masks and, in place, what is left for the dithers."""
+    words *= ((most - least) // 2 + 1) / _WORDS
+    if out is words:
+        np.rint(words, out=words)
+    else:
+        np.rint(words, out=out)
+        words -= out
+    out *= 2.0
+    out += 0.5 * (least + most)
+
+
+def integer_secrets(
+    stream: MaskStream, layout: SlotLayout
+) -> tuple[int | NDArray[np.int64], NDArray[np.int64]]:
+    """Draw the secret factors and the dithers of one reply, as ciphers take them.
+
+    Parameters
+    ----------
+    stream : MaskStream
+        That of the edge.
+    layout : SlotLayout
+        As in `draw_secrets`.
+
+    Returns
+    -------
+    masks : int or ndarray of shape (n_values,)
+        One mask under scalar masking.
+    dither : ndarray of shape (n_values,)
+
+    Examples
+    --------
+    >>> from skppdnmf.exchange import MaskStream, SlotLayout, integer_secrets
+    >>> mask, dither = integer_secrets(
+    ...     MaskStream(), SlotLayout(3, 24, 12, "scalar", 2048))
+    >>> 410 <= mask <= 4096, dither.shape, dither.dtype
+    (True, (3,), dtype('int64'))
+    """
+    masks, dithers = draw_secrets([stream], layout)
+    whole = masks[0].astype(np.int64)
+    mask = int(whole[0]) if layout.masking == "scalar" else whole
+    return mask, dithers[0].astype(np.int64)
+
+
+def draw_factors(streams: Sequence[MaskStream], n_values: int, masking: str) -> Floats:
+    """Draw secret factors that are not rounded, for an exchange without encryption.
+
+    Parameters
+    ----------
+    streams : sequence of n MaskStream
+        One for each edge.
+    n_values : int
+        Values of a batch.
+    masking : {"entrywise", "scalar"}
+        Whether each value has its own factor.
+
+    Returns
+    -------
+    ndarray of shape (n, n_values), or (n, 1) under scalar masking
+        Uniform in [0.1, 1).
+
+    Examples
+    --------
+    >>> from skppdnmf.exchange import MaskStream, draw_factors
+    >>> factors = draw_factors([MaskStream()], 4, "entrywise")
+    >>> factors.shape, bool((factors >= 0.1).all() and (factors < 1.0).all())
+    ((1, 4), True)
+    """
+    size = n_values if masking == "entrywise" else 1
+    factors = np.array([stream.words(size) for stream in streams], dtype=np.float64)
+    factors *= (1.0 - LEAST_MASK) / _WORDS
+    factors += LEAST_MASK + 0.5 * (1.0 - LEAST_MASK)
+    return factors

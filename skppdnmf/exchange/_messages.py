@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..exceptions import CorruptedMessageError
@@ -25,8 +24,7 @@ KIND_NAMES = ("key", "request", "reply", "widen")
 _HEADER = struct.Struct(">BIHHHd")
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """One message from an agent to a neighbour.
 
     Parameters

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +21,7 @@ HEADER_BYTES = _HEADER.size
 PLAIN_VALUE_BYTES = 8  # a float64
 
 
-@dataclass(frozen=True)
-class Payload:
+class Payload(NamedTuple):
     """What crosses an edge for one batch.
 
     Parameters
