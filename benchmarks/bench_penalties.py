@@ -18,7 +18,7 @@ from joblib import Parallel, delayed
 from sklearn.datasets import load_digits
 
 from skppdnmf import PrivateDistributedNMF
-from skppdnmf import _agent as agent
+from skppdnmf import _factors as factors
 
 VARIANTS = {
     "as built": {},
@@ -35,7 +35,7 @@ def fit(constants, parameters, X, seed):
     """One fit under changed constants."""
     with contextlib.ExitStack() as stack:
         for name, value in constants.items():
-            stack.enter_context(mock.patch.object(agent, name, value))
+            stack.enter_context(mock.patch.object(factors, name, value))
         model = PrivateDistributedNMF(
             10,
             partition=10,

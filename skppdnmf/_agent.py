@@ -8,22 +8,14 @@ neighbours, so messages may arrive in any order.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _admm as admm
-from ._averaging import (
-    MEAN_MASK_PRODUCT,
-    N_MAX,
-    N_VALUES,
-    VALUE_BITS,
-    PrivateAverage,
-)
-from ._regularisation import Penalty, balancing_scale, left_penalty, right_penalty
+from ._averaging import N_MAX, N_VALUES, VALUE_BITS, PrivateAverage
+from ._factors import Factors
 from ._settings import AgentSettings, Report
 from ._stopping import StopCount
 from .exchange import (
@@ -38,25 +30,6 @@ from .exchange import (
     read_public,
     starting_bits,
 )
-
-# The penalties under mu = eta = 1, as a fraction of the data's scale, and the
-# proximal weight, as a fraction of the largest sum of consensus penalties. The
-# figures come from benchmarks/bench_penalties.py.
-UNIT_PENALTY = 0.3
-PROXIMAL_WEIGHT = 0.4
-# An agent without data borrows this fraction of the network's scale.
-_LEAST_SCALE = 1e-3
-# The consensus penalties grow with the iterations, up to a point: weak ones let the
-# components form, strong ones end the oscillation of agents that still disagree.
-_GROWTH_ITERATIONS = 120
-_MAX_GROWTH = 3.0
-# Extrapolation of the right factor between iterations: full below this
-# disagreement with the neighbours, none above three times as much.
-_EXTRAPOLATION = 0.5
-_EXTRAPOLATION_HALF_LIFE = 30
-_EXTRAPOLATION_DISAGREEMENT = 0.01
-_RIGHT_MAX_ITER = 200
-_RIGHT_TOL = 1e-3
 
 
 class Agent:
@@ -98,7 +71,6 @@ class Agent:
     ) -> None:
         self.number = number
         self.name = name
-        self.X = X
         self.settings = settings
         self.cipher = cipher
         self.neighbours = [int(j) for j in neighbours]
@@ -111,20 +83,9 @@ class Agent:
         self._keys_missing = degree
         self._inbox: list[tuple[int, Message]] = []
 
-        n_components, n_features = start.shape
-        self._left_penalty = self._right_penalty = Penalty()
-        # The left factor is `unit` times what goes around, which keeps the size of
-        # the common start whatever size the penalties give the factors.
-        self._unit = 1.0
-        zero = np.zeros_like(start)
-        self.left = admm.LeftState(start, start, zero, zero, zero)
-        empty = np.zeros((X.shape[0], n_components), dtype=X.dtype)
-        self.right = admm.RightState(empty, empty, empty)
-        self._last_W = empty
-        self._squared_norm = self._squared_error = admm.squared_norm(X)
-        self._mu = self._eta = self._scale = 0.0
+        self.factors = Factors(X, start, degree, settings, name)
+        self._scale = 0.0
         self._spreading = 0
-        self.iteration = 0
         self.n_exchanges = 0
         self.reports: list[Report] = []
         self.finished = False
@@ -148,7 +109,7 @@ class Agent:
         self._left_exchange = DifferenceExchange(
             cipher,
             degree,
-            n_values=n_components * n_features,
+            n_values=start.size,
             value_bits=starting_bits(start, settings.n_max),
             streams=stream.spawn(degree),
             **shared,
@@ -157,7 +118,6 @@ class Agent:
         self._left_count = StopCount(settings.diameter, degree)
         self._fit_count = StopCount(settings.diameter, degree)
         self._left_stopped = self._fit_stopped = False
-        self._tolerance_met = 0
 
     # Messages ------------------------------------------------------------------
 
@@ -169,7 +129,9 @@ class Agent:
         list of (int, Message)
             Receivers and messages.
         """
-        self._first_solve()
+        factors = self.factors
+        balanced = self.settings.balanced
+        self._average_of(factors.balance() if balanced else factors.measure())
         payload = public_payload(self.cipher)
         if payload is None:
             self._keys_missing = 0
@@ -207,11 +169,11 @@ class Agent:
             if self.phase == "keys":
                 return outbox
             self._begin_averaging(outbox)
-        iteration = self.iteration
+        iteration = self.factors.iteration
         self._take(outbox)
         while (
             not self.finished
-            and self.iteration == iteration
+            and self.factors.iteration == iteration
             and self._exchange.complete
             and self._heard == len(self.neighbours)
         ):
@@ -222,40 +184,10 @@ class Agent:
             self._take(outbox)
         return outbox
 
-    def _first_solve(self) -> None:
-        """Solve the right factor for the common start and prepare the averages."""
-        settings = self.settings
-        left = left_penalty(settings.left_alpha, settings.l1_ratio, self.X.shape[0])
-        right = right_penalty(
-            settings.right_alpha, settings.l1_ratio, self.left.H.shape[1]
-        )
-        if settings.balanced:
-            # Unpenalised: at the wrong scale a penalty may leave nothing.
-            self._solve_right()
-            balance = balancing_scale(left, self.left.H, right, self.right.W)
-            self._average = PrivateAverage(balance, settings.averaging)
-        self._left_penalty, self._right_penalty = left, right
-        if not settings.balanced:
-            self._measure()
-
-    def _set_unit(self, unit: float) -> None:
-        """Take the agreed unit of the left factor."""
-        self._unit = unit
-        self._left_penalty = self._left_penalty.rescaled(unit)
-        self._right_penalty = self._right_penalty.rescaled(1.0 / unit)
-        self._measure()
-
-    def _measure(self) -> None:
-        """Solve the right factor and average its size."""
-        self._solve_right()
-        gram = admm.gram(self.right.W)
-        size = float(np.trace(gram)) / len(gram) + self._left_penalty.l2
-        if not math.isfinite(size):
-            raise OverflowError(
-                f"{self.name}: the squared right factor is not finite; rescale X"
-            )
-        self._size = size
-        self._average = PrivateAverage(size, self.settings.averaging)
+    def _average_of(self, number: float) -> None:
+        """Prepare a private average of what every agent has of one number."""
+        self._size = number
+        self._average = PrivateAverage(number, self.settings.averaging)
 
     def _take_keys(self) -> None:
         """Collect the neighbours' public keys."""
@@ -335,7 +267,7 @@ class Agent:
             self._begin_left(1.0, outbox)
         elif not self.neighbours:
             if self.settings.balanced:
-                self._set_unit(self._average.mean() or 1.0)
+                self._average_of(self.factors.measure(self._average.mean() or 1.0))
             self._begin_left(self._size or 1.0, outbox)
         else:
             self._begin_round(
@@ -360,7 +292,7 @@ class Agent:
             nobody = [False] * len(self.neighbours)
             self._begin_round(self._average.values, nobody, outbox)
         elif self.phase == "balance":
-            self._set_unit(self._scale)
+            self._average_of(self.factors.measure(self._scale))
             self.phase = "average"
             self._scale = 0.0
             self._spreading = 0
@@ -371,178 +303,45 @@ class Agent:
     def _begin_left(self, scale: float, outbox: list[tuple[int, Message]]) -> None:
         """Fix the penalties of the consensus and start the first BCD iteration."""
         self._scale = scale
+        self.factors.begin(scale)
         self._left_exchange.round = self._average_exchange.round
         self._exchange = self._left_exchange
         self.phase = "left"
         self._begin_iteration(outbox)
 
-    def _set_consensus_penalty(self) -> None:
-        """Fix the largest consensus penalty of this iteration, as all agents do."""
-        settings = self.settings
-        gamma_square = settings.g_max**2
-        if settings.penalty_scaling == "data" and self.neighbours:
-            gamma_square *= 2.0 * self._scale / settings.connectivity
-            grown = 1.0 + self.iteration / _GROWTH_ITERATIONS
-            gamma_square *= min(grown, _MAX_GROWTH) ** 2
-        largest = len(self.neighbours) * gamma_square
-        published = settings.update == "published"
-        self._rho = largest * (MEAN_MASK_PRODUCT if published else PROXIMAL_WEIGHT)
-        # The printed multiplier update lacks the factor 1/2.
-        self._step = gamma_square * (1.0 if published else 0.5)
-
     # The left factor -----------------------------------------------------------
 
     def _begin_iteration(self, outbox: list[tuple[int, Message]]) -> None:
-        """Form the left factor's normal equations and take the first step."""
-        if not self.iteration:
-            self._gram = admm.gram(self.right.W)
-            self._products = admm.left_products(self.right.W, self.X)
-            self._last_products = self._products
-        self._B: NDArray[np.floating] = self._products
-        gram = self._gram
-        weight = self._extrapolation_weight()
-        if weight:
-            gram = admm.gram(admm.extrapolate(self.right.W, self._last_W, weight))
-            self._B = admm.extrapolate(self._products, self._last_products, weight)
-        A, self._B = admm.penalise(gram, self._B, self._left_penalty)
-        self._last_W, self._last_products = self.right.W, self._products
-        mu = self.settings.mu
-        if self.settings.penalty_scaling == "data":
-            size = float(np.trace(A)) / len(A)
-            mu *= UNIT_PENALTY * max(size, _LEAST_SCALE * self._scale)
-        self.left = self.left._replace(
-            P=admm.rescale_multiplier(self.left.P, self._mu, mu)
-            if self.iteration
-            else self.left.P
-        )
-        self._mu = mu
-        self._set_consensus_penalty()
-        self._inverse = admm.invert(A, mu + self._rho)
-        self._iteration_start = self.left.U
-        self._inner = 0
+        """Start a BCD iteration and take its first step."""
+        self.factors.begin_iteration()
         self._left_stopped = False
         self._left_count.reset()
         self._begin_left_round(outbox)
 
-    def _extrapolation_weight(self) -> float:
-        """Weight of the last step of W, less the more the neighbours disagree."""
-        if self.settings.update == "published" or self.iteration < 2:
-            return 0.0
-        if self._disagreement > 3 * _EXTRAPOLATION_DISAGREEMENT:
-            return 0.0
-        fade = _EXTRAPOLATION_HALF_LIFE / (_EXTRAPOLATION_HALF_LIFE + self.iteration)
-        calm = _EXTRAPOLATION_DISAGREEMENT / max(self._disagreement, 1e-300)
-        return _EXTRAPOLATION * fade * min(1.0, calm)
-
     def _begin_left_round(self, outbox: list[tuple[int, Message]]) -> None:
         """Take a step of the left factor and send it."""
-        step = (
-            admm.published_left_step
-            if self.settings.update == "published"
-            else admm.left_step
-        )
-        self._last_U = self.left.U
-        self.left = step(self.left, self._inverse, self._B, self._mu, self._rho)
         self.n_exchanges += bool(self.neighbours)
         everyone = [True] * len(self.neighbours)
-        self._begin_round(self.left.U.ravel(), everyone, outbox)
+        self._begin_round(self.factors.step().ravel(), everyone, outbox)
 
     def _end_left_round(self, outbox: list[tuple[int, Message]]) -> None:
         """Accumulate the multiplier; stop, or take the next step."""
-        S = self._step * self._exchange.weighted_sum().reshape(self.left.U.shape)
-        self.left = admm.add_consensus(self.left, S)
-        self._inner += 1
-        self._left_stopped = self._left_stopped or self._left_converged()
+        factors = self.factors
+        factors.add(self._exchange.weighted_sum())
+        self._left_stopped = self._left_stopped or factors.left_converged()
         self._left_count.update(self._left_stopped)
         self._fit_count.update(self._fit_stopped)
-        settings = self.settings
-        if self._inner < settings.max_admm_iter and not self._left_count.all_stopped:
+        limit = self.settings.max_admm_iter
+        if factors.inner < limit and not self._left_count.all_stopped:
             self._begin_left_round(outbox)
-        else:
-            self._end_iteration()
-            if not self.finished:
-                self._begin_iteration(outbox)
-
-    def _left_converged(self) -> bool:
-        """Whether U stands still, agrees with H and with the neighbours' U."""
-        tol = self.settings.tol
-        # Were all agents to stop now, news of it would come too late.
-        if tol == 0 or self._inner + self.settings.diameter >= (
-            self.settings.max_admm_iter
-        ):
-            return False
-        U = self.left.U
-        limit = tol * np.linalg.norm(U)
-        return bool(
-            np.linalg.norm(U - self._last_U) <= limit
-            and np.linalg.norm(U - self.left.H) <= limit
-            and self._disagree() <= tol
-        )
-
-    def _disagree(self) -> float:
-        """Distance to the neighbours' mean U relative to one's own."""
-        if not self.neighbours:
-            return 0.0
-        expected = self._step * MEAN_MASK_PRODUCT * len(self.neighbours)
-        norm = expected * float(np.linalg.norm(self.left.U))
-        return float(np.linalg.norm(self.left.S)) / norm if norm else 0.0
-
-    # The right factor and the end of an iteration ------------------------------
-
-    def _solve_right(self) -> None:
-        """Solve the agent's right factor for its copy of the left factor."""
-        H = admm.project_left(self.left)
-        gram = H @ H.T
-        B = admm.right_products(self.X, H)
-        A, target = admm.penalise(gram, B, self._right_penalty)
-        eta = self.settings.eta
-        if self.settings.penalty_scaling == "data":
-            eta *= UNIT_PENALTY * float(np.trace(A)) / len(A)
-        if self.X.shape[0] and eta:  # else there is nothing to solve
-            R = admm.rescale_multiplier(self.right.R, self._eta or eta, eta)
-            self.right = admm.right_factor(
-                self.right._replace(R=R), A, target, eta, _RIGHT_MAX_ITER, _RIGHT_TOL
-            )
-            self._eta = eta
-        self._squared_error = admm.expanded_residual(
-            self._squared_norm, self.right.W, B, gram
-        )
-
-    def _end_iteration(self) -> None:
-        """Solve the right factor, report, and see whether the fit is over."""
-        settings = self.settings
-        self._disagreement = self._disagree()
-        self._solve_right()
-        self.iteration += 1
-        H = admm.project_left(self.left)
-        W = self.right.W
-        self._gram, self._products = admm.gram(W), admm.left_products(W, self.X)
-        self._fit_stopped = self._fit_stopped or self._fit_converged()
+            return
+        factors.end_iteration()
+        self._fit_stopped = self._fit_stopped or factors.converged()
         self.finished = (
-            self.iteration >= settings.max_iter or self._fit_count.all_stopped
+            factors.iteration >= self.settings.max_iter or self._fit_count.all_stopped
         )
         self.reports.append(
-            Report(
-                self.iteration,
-                self.n_exchanges,
-                H * self._unit,
-                self._squared_error,
-                self._gram / self._unit**2,
-                (self._products - self._gram @ H) / self._unit,
-                self._fit_stopped,
-                self.finished,
-            )
+            factors.report(self.n_exchanges, self._fit_stopped, self.finished)
         )
-
-    def _fit_converged(self) -> bool:
-        """Whether two iterations in a row changed little and the neighbours agree.
-
-        No agent stops before news from every other can have reached it.
-        """
-        tol = self.settings.tol
-        U = self.left.U
-        still = np.linalg.norm(U - self._iteration_start) <= tol * np.linalg.norm(U)
-        met = tol > 0 and still and self._disagreement <= tol
-        self._tolerance_met = self._tolerance_met + 1 if met else 0
-        n_rounds = self.iteration * self.settings.max_admm_iter
-        return self._tolerance_met >= 2 and n_rounds >= self.settings.diameter
+        if not self.finished:
+            self._begin_iteration(outbox)

@@ -22,9 +22,7 @@ def random_start(n_components, n_features, seed=0):
     return np.random.default_rng([seed, 1]).exponential(size=(n_components, n_features))
 
 
-def make_agents(
-    graph, parts, start, encryption=None, agent_class=Agent, seed=0, **parameters
-):
+def make_agents(graph, parts, start, encryption=None, seed=0, **parameters):
     """Agents on a named or given graph, with small keys; as an estimator has them."""
     network = make_network(graph, len(parts), seed) if isinstance(graph, str) else graph
     parameters = {
@@ -48,7 +46,7 @@ def make_agents(
         "paillier": lambda i: cipher(KEY_SIZE, number=i),
     }
     return [
-        agent_class(
+        Agent(
             i,
             f"agent {i}",
             part,

@@ -10,272 +10,12 @@ from _helpers import (
 )
 from _paillier_keys import MASKINGS
 from scipy import sparse
-from scipy.optimize import nnls
 
-from skppdnmf import _agent
-from skppdnmf._agent import Agent
 from skppdnmf._network import make_network
 from skppdnmf.exchange import KEY, REQUEST, WIDEN
 
 SIZES = (1, 40, 3, 12, 7)  # samples of the agents
 K, F = 3, 6
-
-
-# One agent ----------------------------------------------------------------------
-
-
-def plain_right(X, H, V, R, old_eta, eta):
-    """Equations (12) to (14), as often as the agents go through them at most."""
-    R = R * (old_eta / eta) if old_eta else R
-    inverse = np.linalg.inv(H @ H.T + eta * np.eye(len(H)))
-    for _ in range(_agent._RIGHT_MAX_ITER):
-        W = np.maximum(V + R, 0)
-        V = (X @ H.T + eta * (W - R)) @ inverse
-        R = R - (W - V)
-    return np.maximum(V + R, 0), V, R
-
-
-def plain_nmf(X, H, n_iter, n_inner, mu=1.0, eta=1.0, scaling="data"):
-    """Block coordinate descent by ADMM on all of X; the left factors on the way."""
-    X = X.toarray() if sparse.issparse(X) else X
-    U, P = H.copy(), np.zeros_like(H)
-    V = R = np.zeros((len(X), len(H)))
-
-    def scaled(penalty, gram):
-        if scaling == "absolute":
-            return penalty
-        return penalty * _agent.UNIT_PENALTY * np.trace(gram) / len(gram)
-
-    left, errors = [], []
-    last_eta = scaled(eta, H @ H.T)
-    W, V, R = plain_right(X, H, V, R, 0.0, last_eta)
-    W_before, last_mu = W, None
-    for n in range(n_iter):
-        weight = 0.0
-        if n >= 2:
-            half_life = _agent._EXTRAPOLATION_HALF_LIFE
-            weight = _agent._EXTRAPOLATION * half_life / (half_life + n)
-        ahead = W + weight * (W - W_before)
-        W_before = W
-        new_mu = scaled(mu, ahead.T @ ahead)
-        if last_mu:
-            P = P * (last_mu / new_mu)
-        last_mu = new_mu
-        for _ in range(n_inner):
-            H = np.maximum(U + P, 0)  # (8)
-            system = ahead.T @ ahead + new_mu * np.eye(len(H))
-            U = np.linalg.solve(system, ahead.T @ X + new_mu * (H - P))  # (9)
-            P = P - (H - U)  # (10)
-        H = np.maximum(U + P, 0)
-        new_eta = scaled(eta, H @ H.T)
-        W, V, R = plain_right(X, H, V, R, last_eta, new_eta)
-        last_eta = new_eta
-        left.append(H)
-        errors.append(np.linalg.norm(X - W @ H) ** 2)
-    return left, errors
-
-
-@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {},
-        {"mu": 0.4, "eta": 2.5, "max_admm_iter": 3},
-        {"penalty_scaling": "absolute", "mu": 5.0, "eta": 3.0},
-        {"max_admm_iter": 1},
-    ],
-)
-def test_one_agent_is_plain_nmf(parameters, convert, monkeypatch):
-    monkeypatch.setattr(_agent, "_RIGHT_TOL", 0.0)
-    X, start = split_parts([25], F)[0], random_start(K, F)
-    X[X < 0.3] = 0
-    settings = {"max_iter": 8, "max_admm_iter": 5, **parameters}
-    agents = make_agents("path", [convert(X)], start, **settings)
-    (reports,), sent = drive(agents)
-    left, errors = plain_nmf(
-        X,
-        start,
-        settings["max_iter"],
-        settings["max_admm_iter"],
-        settings.get("mu", 1.0),
-        settings.get("eta", 1.0),
-        settings.get("penalty_scaling", "data"),
-    )
-    assert sent == []
-    assert [report.iteration for report in reports] == list(range(1, 9))
-    for report, H, error in zip(reports, left, errors, strict=True):
-        np.testing.assert_allclose(report.H, H, rtol=1e-8, atol=1e-10)
-        assert report.squared_error == pytest.approx(error, rel=1e-8)
-        assert report.n_exchanges == 0
-
-
-def test_one_agent_reaches_a_stationary_point():
-    X, start = split_parts([30], F, seed=3)[0], random_start(K, F)
-    agents = make_agents("path", [X], start, max_iter=1500, max_admm_iter=10, tol=1e-9)
-    (reports,), _ = drive(agents)
-    assert reports[-1].stopped
-    assert len(reports) < 1500
-    H, W = reports[-1].H, agents[0].right.W
-    for factor, gradient in (
-        (H, W.T @ (W @ H - X)),
-        (W, (W @ H - X) @ H.T),
-    ):
-        scale = np.abs(W.T @ X).max() if factor is H else np.abs(X @ H.T).max()
-        assert (factor >= 0).all()
-        assert gradient.min() > -1e-3 * scale
-        assert np.abs(factor * gradient).max() < 1e-3 * scale * factor.max()
-
-
-# Consensus with the right factor held fixed -------------------------------------
-
-
-class FixedRight(Agent):
-    """An agent whose right factor never moves: `fixed` has one for each agent."""
-
-    fixed: list
-
-    def _solve_right(self):
-        self.right = self.right._replace(W=self.fixed[self.number])
-
-
-def fix_right(parts, n_components, seed=0, silent=()):
-    """The agent class, and the pooled nonnegative least squares solution."""
-    rng = np.random.default_rng([seed, 2])
-    rights = [rng.exponential(size=(len(X), n_components)) for X in parts]
-    for X, W in zip(parts, rights, strict=True):
-        # Some components are of no use for some features: the constraint binds.
-        X[:, :2] *= np.exp(-W[:, :1])
-    for i in silent:
-        rights[i][:] = 0
-    W, X = np.vstack(rights), np.vstack(parts)
-    pooled = np.column_stack([nnls(W, column)[0] for column in X.T])
-    assert (pooled == 0).any()
-    return type("Fixed", (FixedRight,), {"fixed": rights}), pooled
-
-
-def distances(reports, pooled):
-    return [
-        np.linalg.norm(history[-1].H - pooled) / np.linalg.norm(pooled)
-        for history in reports
-    ]
-
-
-# One BCD iteration with many ADMM iterations: the right factor is held fixed, no
-# tolerance ends the loop, and extrapolation begins with the third iteration only.
-LONG = {"max_iter": 1, "tol": 0.0}
-
-
-@pytest.mark.parametrize("masking", MASKINGS)
-@pytest.mark.parametrize("name", GRAPHS)
-def test_left_factors_converge_to_the_pooled_solution(name, masking):
-    parts = split_parts([1, 40, 2, 9, 20, 4], F, seed=1)
-    agent_class, pooled = fix_right(parts, K)
-    agents = make_agents(
-        name,
-        parts,
-        random_start(K, F),
-        agent_class=agent_class,
-        masking=masking,
-        max_admm_iter=1500,
-        **LONG,
-    )
-    reports, _ = drive(agents)
-    assert max(distances(reports, pooled)) < 1e-6
-
-
-@pytest.mark.parametrize("scale", [1e-8, 1e8])
-def test_consensus_does_not_depend_on_the_scale(scale):
-    parts = [scale * X for X in split_parts([2, 20, 7], F, seed=2)]
-    agent_class, pooled = fix_right(parts, K)
-    agent_class.fixed = [np.sqrt(scale) * W for W in agent_class.fixed]
-    agents = make_agents(
-        "path",
-        parts,
-        np.sqrt(scale) * random_start(K, F),
-        agent_class=agent_class,
-        max_admm_iter=1000,
-        **LONG,
-    )
-    reports, _ = drive(agents)
-    assert max(distances(reports, pooled / np.sqrt(scale))) < 1e-6
-
-
-@pytest.mark.parametrize("masking", MASKINGS)
-@pytest.mark.parametrize("name", ["path", "star", "random"])
-def test_relays_and_silent_agents_reach_the_same_left_factor(name, masking):
-    parts = split_parts([12, 0, 7, 5, 30], F, seed=3)
-    parts[3][:] = 0
-    agent_class, pooled = fix_right(parts, K, silent=[3])
-    agents = make_agents(
-        name,
-        parts,
-        random_start(K, F),
-        agent_class=agent_class,
-        masking=masking,
-        max_admm_iter=2500,
-        **LONG,
-    )
-    reports, _ = drive(agents)
-    assert max(distances(reports, pooled)) < 1e-6
-
-
-def test_fixed_point_costs_no_more_than_its_quantum():
-    parts = split_parts([3, 10, 6], F, seed=4)
-    agent_class, pooled = fix_right(parts, K)
-    agents = make_agents(
-        "path",
-        parts,
-        random_start(K, F),
-        "simulated",
-        agent_class=agent_class,
-        n_max=1e9,
-        max_admm_iter=600,
-        **LONG,
-    )
-    reports, _ = drive(agents)
-    assert max(distances(reports, pooled)) < 1e-6
-
-
-def test_published_update_does_not_reach_consensus():
-    parts = split_parts([3, 10, 6], F, seed=4)
-    agent_class, pooled = fix_right(parts, K)
-    agents = make_agents(
-        "path",
-        parts,
-        random_start(K, F),
-        agent_class=agent_class,
-        update="published",
-        penalty_scaling="absolute",
-        g_max=0.5,
-        masking="scalar",
-        max_admm_iter=1000,
-        **LONG,
-    )
-    reports, _ = drive(agents)
-    assert max(distances(reports, pooled)) > 0.05
-
-
-def test_relay_and_zero_agent_in_a_whole_fit():
-    parts = split_parts([12, 0, 9, 6], F, seed=5)
-    parts[3][:] = 0
-    agents = make_agents("star", parts, random_start(K, F), max_iter=60)
-    reports, _ = drive(agents)
-    copies = np.stack([history[-1].H for history in reports])
-    mean = copies.mean(axis=0)
-    assert np.linalg.norm(copies - mean) < 0.01 * np.linalg.norm(mean)
-    assert np.isfinite(copies).all()
-    assert reports[1][-1].squared_error == reports[3][-1].squared_error == 0
-    # They hold their copy of the left factor nonnegative by a penalty of their own.
-    for agent in (agents[1], agents[3]):
-        assert 0 < agent._mu < agents[0]._mu
-
-
-def test_all_agents_without_data():
-    agents = make_agents("ring", split_parts([0, 0, 0], F), random_start(K, F))
-    reports, _ = drive(agents)
-    for history in reports:
-        assert len(history) == 4
-        assert np.isfinite(history[-1].H).all()
 
 
 # Messages in any order ----------------------------------------------------------
@@ -357,9 +97,12 @@ def test_all_agents_adopt_the_leaders_scale(name):
     parts = split_parts(SIZES, F)
     agents = make_agents(name, parts, random_start(K, F), max_iter=1)
     drive(agents)
-    scales = {agent._scale for agent in agents}
+    scales = {agent.factors.scale for agent in agents}
     assert len(scales) == 1
-    sizes = [np.trace(agent.right.W.T @ agent.right.W) / K for agent in agents]
+    sizes = [
+        np.trace(agent.factors.right.W.T @ agent.factors.right.W) / K
+        for agent in agents
+    ]
     assert min(sizes) / 3 < scales.pop() < 3 * max(sizes)
 
 
@@ -429,10 +172,14 @@ def test_reports_describe_the_agents_state():
     agents = make_agents("path", parts, start)
     reports, _ = drive(agents)
     for agent, history in zip(agents, reports, strict=True):
-        last, W, H = history[-1], agent.right.W, history[-1].H
-        assert last.squared_error == pytest.approx(np.linalg.norm(agent.X - W @ H) ** 2)
+        last, W, H = history[-1], agent.factors.right.W, history[-1].H
+        assert last.squared_error == pytest.approx(
+            np.linalg.norm(agent.factors.X - W @ H) ** 2
+        )
         np.testing.assert_allclose(last.gram, W.T @ W)
-        np.testing.assert_allclose(last.gradient, W.T @ (agent.X - W @ H), atol=1e-9)
+        np.testing.assert_allclose(
+            last.gradient, W.T @ (agent.factors.X - W @ H), atol=1e-9
+        )
 
 
 def test_keys_come_first():

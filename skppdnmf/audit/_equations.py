@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._agent import UNIT_PENALTY, Agent
+from .._factors import UNIT_PENALTY, consensus_penalties
 from .._regularisation import left_penalty
 from ._leakage import Estimate
 from ._replay import Inputs, masked_difference, own_values
@@ -64,14 +63,9 @@ class FirstIteration:
         self._start = public.start
         self._n_max = float(settings.n_max or 1.0)
         self._published = settings.update == "published"
-        agent = SimpleNamespace(
-            settings=settings,
-            neighbours=public.neighbours(victim),
-            _scale=public.scale,
-            iteration=0,
+        self._rho, self._step = consensus_penalties(
+            settings, len(public.neighbours(victim)), public.scale, iteration=0
         )
-        Agent._set_consensus_penalty(agent)  # type: ignore[arg-type]
-        self._rho, self._step = agent._rho, agent._step
         self._mu_fixed = 0.0 if settings.penalty_scaling == "data" else settings.mu
         self._mu_slope = UNIT_PENALTY * settings.mu / len(public.start)
         if self._mu_fixed:

@@ -112,7 +112,7 @@ class _Recorder(Recorder):
 
     def wrap(self, agents: list[Agent]) -> list[Any]:
         """Return recorded agents."""
-        self.start = frozen(agents[0].left.U)
+        self.start = frozen(agents[0].factors.left.U)
         return [_RecordedAgent(agent, self) for agent in agents]
 
     def transcript(self, model: PrivateDistributedNMF) -> Transcript:
@@ -123,8 +123,8 @@ class _Recorder(Recorder):
             adjacency=self.adjacency,
             settings=replace(one.settings, leader=int(self.order[one.settings.leader])),
             start=self.start,
-            scale=one._scale,
-            unit=one._unit,
+            scale=one.factors.scale,
+            unit=one.factors.unit,
             components=frozen(model.components_),
             protocol=model.protocol,
             encryption=model.encryption,
@@ -133,7 +133,7 @@ class _Recorder(Recorder):
             label: AgentView(
                 label=label,
                 public=public,
-                X=recorded.agent.X,
+                X=recorded.agent.factors.X,
                 rounds=tuple(recorded.rounds.values()),
                 states=tuple(recorded.states),
                 sent=tuple(recorded.sent),
@@ -166,9 +166,10 @@ class _RecordedAgent(RecordedAgent):
 
     def go_on(self, arrived: Letters) -> Letters:
         """Let the agent take its messages, and note the end of an iteration."""
-        iteration = self.agent.iteration
+        factors = self.agent.factors
+        iteration = factors.iteration
         outbox = self.agent.advance(arrived)
-        if self.agent.iteration > iteration:
+        if factors.iteration > iteration:
             self._note_state()
         return outbox
 
@@ -182,11 +183,11 @@ class _RecordedAgent(RecordedAgent):
 
     def _note_state(self) -> None:
         """Note the factors after an iteration."""
-        agent = self.agent
+        factors = self.agent.factors
         # H from the report: the next iteration has begun to change the agent's.
-        H = agent.reports[-1].H
-        W = agent.right.W / agent._unit
-        self.states.append(State(agent.iteration, frozen(H), frozen(W)))
+        H = self.agent.reports[-1].H
+        W = factors.right.W / factors.unit
+        self.states.append(State(factors.iteration, frozen(H), frozen(W)))
 
     @staticmethod
     def letter(turn: int, sender: Label, receiver: Label, message: Message) -> Letter:
@@ -218,7 +219,11 @@ class _RecordedAgent(RecordedAgent):
         if number not in self.rounds:  # else the same again in wider slots
             n_max = float(exchange.n_max or 1.0)
             self.rounds[number] = Round(
-                number, self.agent.phase, self.agent.iteration, n_max, frozen(values)
+                number,
+                self.agent.phase,
+                self.agent.factors.iteration,
+                n_max,
+                frozen(values),
             )
 
     def note_reply(self, payload: Payload, masks: Any, dither: Any) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from .._agent import Agent
 from .._averaging import MEAN_MASK_PRODUCT
-from ..exchange import MASK_BITS, PlainCipher
+from .._factors import Factors
+from ..exchange import MASK_BITS
 from ._transcript import AgentView, Label
 
 
@@ -102,66 +100,6 @@ class Inputs:
         return self._known[t] + self._others * (self._own[t] - U)
 
 
-class _Replayed(Agent):
-    """An agent that keeps its U instead of sending it, and is told what it receives."""
-
-    def __init__(self, *args: Any, inputs: Inputs, n_rounds: int, counts: list[int]):
-        super().__init__(*args)
-        self.trace: list[NDArray[np.float64]] = []
-        self._left_exchange = _Received(self, inputs, n_rounds)  # type: ignore[assignment]
-        self._left_count = _Counts(self, counts)  # type: ignore[assignment]
-        self._fit_count = _Counts(self, None)  # type: ignore[assignment]
-
-    def _begin_round(self, values: Any, active: Any, outbox: Any) -> None:
-        """Keep the values; all neighbours have been heard."""
-        self.trace.append(values)
-        self._heard = len(self.neighbours)
-
-
-class _Received:
-    """Stands for the exchange: the sums that the victim received."""
-
-    round = 0
-
-    def __init__(self, agent: _Replayed, inputs: Inputs, n_rounds: int) -> None:
-        self._agent = agent
-        self._inputs = inputs
-        self._n_rounds = n_rounds
-
-    @property
-    def complete(self) -> bool:
-        """Whether there is a round left."""
-        return len(self._agent.trace) < self._n_rounds
-
-    def weighted_sum(self) -> NDArray[np.float64]:
-        """Return the input of the present round."""
-        U = self._agent.left.U.astype(np.float64, copy=False)
-        return self._inputs(len(self._agent.trace) - 1, U)
-
-
-class _Counts:
-    """Stands for a stopping count: rounds end when they ended in the transcript."""
-
-    value = 0
-
-    def __init__(self, agent: _Replayed, counts: list[int] | None) -> None:
-        self._agent = agent
-        self._counts = counts
-
-    def update(self, stopped: bool) -> None:
-        """Nothing to count."""
-
-    def reset(self) -> None:
-        """Nothing to forget."""
-
-    @property
-    def all_stopped(self) -> bool:
-        """Whether the transcript's loop ended here."""
-        if self._counts is None:
-            return False
-        return self._agent._inner >= self._counts[self._agent.iteration]
-
-
 class Replay:
     """Computes what a victim with guessed data would have sent.
 
@@ -188,12 +126,8 @@ class Replay:
         self.n_rounds = len(rounds)
         self._counts = np.bincount([one.iteration for one in view.left_rounds]).tolist()
         self._inputs = Inputs(view, victim)
-        node = public.node(victim)
-        neighbours = np.flatnonzero(public.adjacency[node])
-        degrees = public.adjacency.sum(axis=1)[neighbours]
         self._public = public
-        self._arguments = (neighbours, degrees, public.settings, PlainCipher())
-        self._node = node
+        self._n_neighbours = len(public.neighbours(victim))
 
     def __call__(self, X: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the U that a victim with these samples would have sent.
@@ -208,21 +142,25 @@ class Replay:
         ndarray of shape (n_rounds, K, F)
         """
         public = self._public
-        agent = _Replayed(
-            self._node,
-            "replayed agent",
+        factors = Factors(
             np.ascontiguousarray(X),
             public.start,
-            *self._arguments,
-            np.random.default_rng(0),
-            inputs=self._inputs,
-            n_rounds=self.n_rounds,
-            counts=self._counts,
+            self._n_neighbours,
+            public.settings,
+            "replayed agent",
         )
-        agent._first_solve()
         if public.settings.balanced:
-            agent._set_unit(public.unit)
-        agent._begin_left(public.scale, [])
-        while len(agent.trace) < self.n_rounds:
-            agent.advance([])
-        return np.array(agent.trace).reshape(-1, *public.start.shape)
+            factors.balance()
+        factors.measure(public.unit)
+        factors.begin(public.scale)
+        trace: list[NDArray[np.floating]] = []
+        for count in self._counts:  # rounds ended when they ended in the transcript
+            factors.begin_iteration()
+            for _ in range(count):
+                U = factors.step().astype(np.float64, copy=False)
+                trace.append(U)
+                if len(trace) == self.n_rounds:
+                    return np.array(trace)
+                factors.add(self._inputs(len(trace) - 1, U))
+            factors.end_iteration()
+        return np.array(trace)
