@@ -13,6 +13,7 @@ from skppdnmf.exceptions import InsecureKeyWarning
 
 ATTACKER, VICTIM = 2, 3
 SUM = "secure-sum"
+SIZES = (9, 4, 7, 2, 6)  # samples of the agents of a secure sum
 
 
 def data(n_samples=1, n_components=3, seed=0):
@@ -65,6 +66,17 @@ def pooled(sizes, n_components=3, seed=0, fit=True, **parameters):
         n_components, seed, **{"protocol": SUM, "adjacency": "random", **parameters}
     )
     return record(estimator, X, agents) if fit else (estimator, X, agents)
+
+
+def assert_views_match_links(one):
+    """Every agent has seen the messages of its own links, and no other."""
+    for agent in one.agents:
+        view = one.view(agent)
+        others = one.public.neighbours(agent)
+        sent = [letter for other in others for letter in one.link(agent, other)]
+        received = [letter for other in others for letter in one.link(other, agent)]
+        assert sorted(view.sent) == sorted(sent)
+        assert sorted(view.received) == sorted(received)
 
 
 def reachable(root):

@@ -23,6 +23,27 @@ def table():
     return frame
 
 
+def save_array(tmp_path):
+    """Write the samples; the file."""
+    np.save(tmp_path / "X.npy", samples())
+    return tmp_path / "X.npy"
+
+
+def save_table(tmp_path):
+    """Write the table; the file."""
+    table().to_csv(tmp_path / "sites.csv", index=False)
+    return tmp_path / "sites.csv"
+
+
+def forbid_fit(monkeypatch):
+    """Make every fit that starts fail."""
+
+    def never(self, X, agents=None):
+        raise AssertionError("the fit has started")
+
+    monkeypatch.setattr(PrivateDistributedNMF, "fit_transform", never)
+
+
 def own_fit(X, agents=None, **parameters):
     parameters = {
         "encryption": "simulated",

@@ -15,7 +15,6 @@ from skppdnmf._tree import SpanningTrees
 from skppdnmf.exchange import SUM_UP, SecureSum, SumMessage, make_key_graph
 from skppdnmf.exchange import _pairwise as pairwise
 
-GRAPHS = ("random", "path", "star", "ring", "complete")
 # What is uniform has a smaller p-value about once in 10**12 tests.
 RARE = 1e-12
 
@@ -38,6 +37,11 @@ def model(n_components=3, **given):
         "random_state": 0, "n_jobs": 1,
     }  # fmt: skip
     return PrivateDistributedNMF(n_components, **{**parameters, **given})
+
+
+def error_of(fitted, X):
+    """Error of the factorisation, relative to the data."""
+    return fitted.reconstruction_err_ / np.linalg.norm(X)
 
 
 def words_of(rng, n_words):

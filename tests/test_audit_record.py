@@ -4,7 +4,16 @@ import dataclasses
 
 import numpy as np
 import pytest
-from _audit import ATTACKER, VICTIM, data, model, reachable, transcript
+from _audit import (
+    ATTACKER,
+    VICTIM,
+    assert_views_match_links,
+    data,
+    model,
+    reachable,
+    transcript,
+)
+from _paillier_keys import MASKINGS
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.decomposition import NMF
@@ -12,8 +21,6 @@ from sklearn.decomposition import NMF
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf.audit import NeighbourAttack, SimulationAttack, Transcript, record
 from skppdnmf.exchange import MASK_BITS, Message
-
-MASKINGS = ("scalar", "entrywise")
 
 
 @pytest.mark.parametrize("masking", MASKINGS)
@@ -131,13 +138,7 @@ def test_links_without_ciphertexts_hold_no_plaintexts():
 
 def test_views_match_the_links():
     one = transcript(encryption="paillier", key_size=256, max_iter=1)
-    for agent in one.agents:
-        view = one.view(agent)
-        others = one.public.neighbours(agent)
-        sent = [letter for other in others for letter in one.link(agent, other)]
-        received = [letter for other in others for letter in one.link(other, agent)]
-        assert sorted(view.sent) == sorted(sent)
-        assert sorted(view.received) == sorted(received)
+    assert_views_match_links(one)
 
 
 def test_a_view_leads_to_nothing_that_others_hold():

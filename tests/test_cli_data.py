@@ -1,6 +1,5 @@
 """What the command line reads from files, and what it says of bad ones."""
 
-import gzip
 import sys
 import warnings
 from pathlib import Path
@@ -8,20 +7,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from _cli_files import matrix, message, write_gzipped
 from scipy import io, sparse
 
 from skppdnmf._cli import _files
 from skppdnmf._cli._data import as_integers, read_data, read_labels
-from skppdnmf._cli._errors import CommandError
 from skppdnmf._cli._files import kind_of
 from skppdnmf._cli._tables import find_column
-
-
-def matrix(n_samples=7, n_features=4, seed=0):
-    """Exponential numbers with zeros among them."""
-    rng = np.random.default_rng(seed)
-    X = rng.exponential(size=(n_samples, n_features))
-    return X * (rng.uniform(size=X.shape) < 0.7)
 
 
 def frame():
@@ -30,20 +22,6 @@ def frame():
     table.insert(1, "site", ["north", "south"] * 3 + ["north"])
     table["code"] = [3, 1, 3, 1, 2, 2, 1]
     return table
-
-
-def message(call, *args, **kwargs):
-    """What is said of bad input, in one line."""
-    with pytest.raises(CommandError) as caught:
-        call(*args, **kwargs)
-    assert caught.value.exit_code == 2
-    assert "\n" not in caught.value.message
-    return caught.value.message
-
-
-def write_gzipped(path, source):
-    path.write_bytes(gzip.compress(source.read_bytes()))
-    return path
 
 
 def test_dense_formats_hold_the_same_numbers(tmp_path):

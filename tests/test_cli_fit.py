@@ -8,7 +8,19 @@ import warnings
 import networkx as nx
 import numpy as np
 import pytest
-from _cli_runner import QUICK, SHARED, own_fit, refused, run, samples, succeeded, table
+from _cli_runner import (
+    QUICK,
+    SHARED,
+    forbid_fit,
+    own_fit,
+    refused,
+    run,
+    samples,
+    save_array,
+    save_table,
+    succeeded,
+    table,
+)
 from sklearn.exceptions import ConvergenceWarning
 
 from skppdnmf import PrivateDistributedNMF
@@ -16,17 +28,9 @@ from skppdnmf._cli import _options
 from skppdnmf._cli._summary import summarise, summary_rows
 from skppdnmf.exceptions import DropoutError
 
-
-@pytest.fixture
-def array(tmp_path):
-    np.save(tmp_path / "X.npy", samples())
-    return tmp_path / "X.npy"
-
-
-@pytest.fixture
-def sites(tmp_path):
-    table().to_csv(tmp_path / "sites.csv", index=False)
-    return tmp_path / "sites.csv"
+array = pytest.fixture(save_array)
+sites = pytest.fixture(save_table)
+no_fit = pytest.fixture(forbid_fit)
 
 
 def test_graph_and_start_from_files(sites, tmp_path):
@@ -200,16 +204,6 @@ def test_an_interrupt(array, tmp_path, monkeypatch):
 
     monkeypatch.setattr(PrivateDistributedNMF, "fit_transform", fit_transform)
     assert refused("fit", array, *QUICK, code=130) == "interrupted"
-
-
-def never(self, X, agents=None):
-    """Stand in for a fit that must not start."""
-    raise AssertionError("the fit has started")
-
-
-@pytest.fixture
-def no_fit(monkeypatch):
-    monkeypatch.setattr(PrivateDistributedNMF, "fit_transform", never)
 
 
 @pytest.mark.usefixtures("no_fit")

@@ -1,34 +1,11 @@
 """Matrices that are values of options: the start and the graph."""
 
-import gzip
-
 import numpy as np
 import pytest
+from _cli_files import matrix, message, write_gzipped
 from scipy import io, sparse
 
-from skppdnmf._cli._errors import CommandError
 from skppdnmf._cli._graph import read_adjacency, read_numbers
-
-
-def matrix(n_rows, n_columns, seed=0):
-    """Exponential numbers with zeros among them."""
-    rng = np.random.default_rng(seed)
-    X = rng.exponential(size=(n_rows, n_columns))
-    return X * (rng.uniform(size=X.shape) < 0.7)
-
-
-def message(call, *args, **kwargs):
-    """What is said of bad input, in one line."""
-    with pytest.raises(CommandError) as caught:
-        call(*args, **kwargs)
-    assert caught.value.exit_code == 2
-    assert "\n" not in caught.value.message
-    return caught.value.message
-
-
-def write_gzipped(path, source):
-    path.write_bytes(gzip.compress(source.read_bytes()))
-    return path
 
 
 def test_numbers_of_an_option(tmp_path):

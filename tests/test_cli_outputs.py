@@ -4,23 +4,24 @@ import json
 
 import numpy as np
 import pytest
-from _cli_runner import QUICK, own_fit, refused, samples, succeeded, table
+from _cli_runner import (
+    QUICK,
+    forbid_fit,
+    own_fit,
+    refused,
+    samples,
+    save_array,
+    save_table,
+    succeeded,
+    table,
+)
 from scipy import sparse
 
-from skppdnmf import PrivateDistributedNMF
 from skppdnmf._cli import _outputs
 
-
-@pytest.fixture
-def array(tmp_path):
-    np.save(tmp_path / "X.npy", samples())
-    return tmp_path / "X.npy"
-
-
-@pytest.fixture
-def sites(tmp_path):
-    table().to_csv(tmp_path / "sites.csv", index=False)
-    return tmp_path / "sites.csv"
+array = pytest.fixture(save_array)
+sites = pytest.fixture(save_table)
+no_fit = pytest.fixture(forbid_fit)
 
 
 def assert_same_history(found, model):
@@ -119,16 +120,6 @@ def test_single_precision_components_as_text(tmp_path):
     lines = (tmp_path / "out" / "components.csv").read_text().splitlines()[1:]
     found = [[float(cell) for cell in line.split(",")] for line in lines]
     np.testing.assert_array_equal(np.float32(found), model.components_)
-
-
-def never(self, X, agents=None):
-    """Stand in for a fit that must not start."""
-    raise AssertionError("the fit has started")
-
-
-@pytest.fixture
-def no_fit(monkeypatch):
-    monkeypatch.setattr(PrivateDistributedNMF, "fit_transform", never)
 
 
 @pytest.mark.usefixtures("no_fit")

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from _cli_runner import refused, succeeded
+from _cli_runner import forbid_fit, refused, succeeded
 
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf._cli._page import Page
@@ -115,13 +115,8 @@ def test_the_report_is_not_replaced(data, tmp_path):
     assert file.read_text().startswith("<!doctype html>")
 
 
-def never(self, X, agents=None):
-    """Stand in for a fit that must not start."""
-    raise AssertionError("the fit has started")
-
-
 def test_what_is_refused_before_the_fit(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(PrivateDistributedNMF, "fit_transform", never)
+    forbid_fit(monkeypatch)
     file = tmp_path / "r.html"
     report = ("--report", file)
     assert "is for --report, which is not given" in refused(
@@ -146,7 +141,7 @@ def test_what_is_refused_before_the_fit(data, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("command", ["fit", "audit"])
 def test_without_matplotlib(data, tmp_path, monkeypatch, command):
-    monkeypatch.setattr(PrivateDistributedNMF, "fit_transform", never)
+    forbid_fit(monkeypatch)
     for module in [name for name in sys.modules if name.startswith("matplotlib")]:
         monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setitem(sys.modules, "matplotlib", None)

@@ -1,9 +1,17 @@
-from collections import deque
+"""The exchange of differences: what a round finds, and in what numbers."""
 
 import numpy as np
 import pytest
+from _difference import (
+    check_differences,
+    make_sides,
+    make_streams,
+    random_values,
+    run_round,
+    secret_factors,
+)
 from _helpers import GRAPHS
-from _paillier_keys import MASKINGS, cipher
+from _paillier_keys import MASKINGS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,119 +21,10 @@ from skppdnmf.exchange import (
     REQUEST,
     WIDEN,
     DifferenceExchange,
-    MaskStream,
     PlainCipher,
     SimulatedCipher,
     fixed_point,
 )
-
-UNIT = 2.0**-12  # a mask of 12 bits counts in these units
-
-
-def make_cipher(kind, number, key_size=256):
-    if kind == "paillier":
-        return cipher(key_size, number=number)
-    return PlainCipher() if kind == "plain" else SimulatedCipher(key_size)
-
-
-def make_streams(n_neighbours, *seed):
-    return MaskStream.from_seed(np.random.SeedSequence(seed)).spawn(n_neighbours)
-
-
-def make_sides(network, n_values, kind="simulated", seed=0, key_size=256, **options):
-    """The exchanges of all agents of a graph."""
-    options = {"n_max": 1000.0, "masking": "entrywise", "value_bits": 12, **options}
-    if kind == "plain":
-        options["n_max"] = None
-    return [
-        DifferenceExchange(
-            make_cipher(kind, i, key_size),
-            int(degree),
-            n_values=n_values,
-            key_size=key_size,
-            streams=make_streams(int(degree), seed, i),
-            name=f"agent {i}",
-            **options,
-        )
-        for i, degree in enumerate(network.degrees)
-    ]
-
-
-def run_round(network, sides, values, resting=()):
-    """One round; return the messages as (sender, receiver, message)."""
-    place = [{int(j): k for k, j in enumerate(row)} for row in network.neighbours]
-    post = deque()
-    for i, side in enumerate(sides):
-        active = [{i, int(j)} not in resting for j in network.neighbours[i]]
-        requests = side.begin(np.asarray(values[i], dtype=float), active)
-        post += [(i, j, requests[place[i][j]]) for j in place[i]]
-    sent = []
-    while post:
-        sender, receiver, message = post.popleft()
-        sent.append((sender, receiver, message))
-        side, k = sides[receiver], place[receiver][sender]
-        if message.kind == REQUEST and message.payload is not None:
-            (reply,) = side.answer([(k, sides[sender].cipher.public, message)])
-            post.append((receiver, sender, reply))
-        elif message.kind != REQUEST:
-            again = side.accept(k, message)
-            if again is not None:
-                post.append((receiver, sender, again))
-    assert all(side.complete for side in sides)
-    return sent
-
-
-def secret_factors(network, sides, resting=()):
-    """g[i, j] as floats, broadcast over the values; absent where an edge rests."""
-    g = {}
-    for i, side in enumerate(sides):
-        active = [int(j) for j in network.neighbours[i] if {i, int(j)} not in resting]
-        unit = 1.0 if side.n_max is None else UNIT
-        for j in active:
-            place = int(np.flatnonzero(network.neighbours[i] == j)[0])
-            g[i, j] = np.broadcast_to(side._masks[place] * unit, side.n_values)
-    return g
-
-
-def integers(values, n_max):
-    return [int(np.rint(n_max * value)) for value in values]
-
-
-def check_differences(network, sides, values, resting=()):
-    """Compare every row with g_ij g_ji (u_j - u_i), within half a quantum."""
-    g = secret_factors(network, sides, resting)
-    n_max = sides[0].n_max
-    rows = {}
-    for i, side in enumerate(sides):
-        differences = side.differences()
-        assert differences.shape == (len(network.neighbours[i]), side.n_values)
-        for row, j in zip(differences, network.neighbours[i].tolist(), strict=True):
-            rows[i, j] = row
-            if {i, j} in resting:
-                np.testing.assert_array_equal(row, 0)
-                continue
-            product = g[i, j] * g[j, i]
-            assert ((g[i, j] >= 0.1 - UNIT) & (g[i, j] <= 1)).all()
-            if n_max is None:
-                step = np.subtract(values[j], values[i])
-                np.testing.assert_allclose(row, product * step, rtol=1e-12)
-                continue
-            u_i, u_j = integers(values[i], n_max), integers(values[j], n_max)
-            step = np.array([float(b - a) for a, b in zip(u_i, u_j, strict=True)])
-            slack = 0.5 + 1e-15 * np.abs(step)
-            assert (np.abs(row * n_max - product * step) <= product * slack).all()
-    for i, j in rows:
-        if {i, j} in resting:
-            continue
-        bound = 1e-12 * np.abs(rows[i, j])
-        if n_max is not None:  # either end may be off by half a quantum
-            bound += g[i, j] * g[j, i] / n_max
-        assert (np.abs(rows[i, j] + rows[j, i]) <= bound).all()
-
-
-def random_values(rng, n_agents, n_values, size):
-    return size * rng.standard_normal((n_agents, n_values))
-
 
 # One round ----------------------------------------------------------------------
 
@@ -311,122 +210,6 @@ def test_requests_carry_round_and_counts():
             (t, 3, 5)
         ] * 2
         assert [m.payload is None for m in requests] == [False, True]
-
-
-# Widening -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("masking", MASKINGS)
-@pytest.mark.parametrize("kind", ["simulated", "paillier"])
-def test_outgrown_slots_are_widened(kind, masking):
-    network = make_network("path", 3)
-    sides = make_sides(network, 3, kind, masking=masking, value_bits=4, n_max=10.0)
-    small, large = np.full(3, 0.7), np.array([2e6, -2e6, 0.1])
-
-    sent = run_round(network, sides, [small] * 3)
-    assert all(message.kind != WIDEN for *_, message in sent)
-    values = [small, large, small]
-    sent = run_round(network, sides, values)
-    check_differences(network, sides, values)
-    edges = [(i, j) for i, j, message in sent if message.kind == WIDEN]
-    assert sorted(edges) == [(1, 0), (1, 2)]
-    # Both neighbours asked again, in slots that hold 2e7, below 2**25.
-    for j in (0, 2):
-        asked = [m.value_bits for i, _, m in sent if i == j and m.kind == REQUEST]
-        assert len(asked) == 2
-        assert asked[0] == 4
-        assert asked[1] >= 25
-
-    sent = run_round(network, sides, values)
-    check_differences(network, sides, values)
-    assert all(message.kind != WIDEN for *_, message in sent)
-
-
-def test_growing_values_do_not_widen_in_every_round():
-    network = make_network("path", 2)
-    sides = make_sides(network, 1, value_bits=4, n_max=1.0)
-    n_widened = 0
-    for t in range(30):
-        values = [[1.0], [2.0**t]]
-        sent = run_round(network, sides, values)
-        check_differences(network, sides, values)
-        n_widened += sum(message.kind == WIDEN for *_, message in sent)
-    assert 1 <= n_widened <= 11
-
-
-def test_widen_is_answered_by_the_request_alone():
-    network = make_network("path", 2)
-    one, other = make_sides(network, 2, value_bits=4, n_max=1.0)
-    (request,) = one.begin(np.array([3.0, -1.0]), [True])
-    other.begin(np.array([1e5, 1.0]), [True])
-    (widen,) = other.answer([(0, None, request)])
-    assert (widen.kind, widen.payload, widen.round) == (WIDEN, None, 0)
-    again = one.accept(0, widen)
-    assert not one.complete
-    assert (again.kind, again.value_bits) == (REQUEST, widen.value_bits)
-    (reply,) = other.answer([(0, None, again)])
-    assert one.accept(0, reply) is None
-    assert one.complete
-
-
-# What does not fit --------------------------------------------------------------
-
-LARGEST = 64 - 16  # bits of the widest values that a key of 64 bits holds
-
-
-@pytest.mark.parametrize("kind", ["simulated", "paillier"])
-@pytest.mark.parametrize("masking", MASKINGS)
-def test_the_widest_values_still_fit(kind, masking):
-    network = make_network("path", 2)
-    options = {"n_max": 1.0, "masking": masking, "key_size": 64}
-    most = 2.0**LARGEST - 1
-    for value_bits in (1, LARGEST - 2, LARGEST, LARGEST + 2):
-        sides = make_sides(network, 2, kind, value_bits=value_bits, **options)
-        for values in ([[most, -most], [-most, most]], [[1.0, 0.0], [most, 1.0]]):
-            run_round(network, sides, values)
-            check_differences(network, sides, values)
-
-
-@pytest.mark.parametrize("kind", ["simulated", "paillier"])
-@pytest.mark.parametrize("bits", [LARGEST + 1, LARGEST + 2, LARGEST + 15])
-def test_overflow_says_what_to_change(kind, bits):
-    network = make_network("path", 2)
-    options = {"n_max": 100.0, "masking": "scalar"}
-    values = np.array([0.0, 2.0 ** (bits - 1) / 100.0])
-    side = make_sides(network, 2, kind, key_size=64, **options)[1]
-    with pytest.raises(OverflowError) as caught:
-        side.begin(values, [True])
-    message = str(caught.value)
-    for part in (
-        "agent 1",
-        f"{bits} bits",
-        "n_max=100",
-        "key_size=64",
-        f"2**{LARGEST}.",
-        "smaller n_max",
-    ):
-        assert part in message
-    # The key that the message asks for is large enough, and none below it is.
-    advised = int(message.split("Use key_size=")[1].split()[0])
-    sides = make_sides(network, 2, key_size=advised, **options)
-    run_round(network, sides, [np.zeros(2), values])
-    check_differences(network, sides, [np.zeros(2), values])
-    side = make_sides(network, 2, key_size=advised - 2, **options)[0]
-    with pytest.raises(OverflowError, match="agent 0"):
-        side.begin(values, [True])
-
-
-def test_overflow_of_a_key_that_holds_nothing():
-    side = make_sides(make_network("path", 2), 1, key_size=16)[0]
-    with pytest.raises(OverflowError, match=r"agent 0.*key_size=16 holds no value"):
-        side.begin(np.ones(1), [True])
-
-
-@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 1e305, 1e301])
-def test_values_out_of_range(value):
-    side = make_sides(make_network("path", 2), 2, n_max=1e6, key_size=4096)[0]
-    with pytest.raises(OverflowError, match=r"agent 0.*n_max=1e\+06.*smaller n_max"):
-        side.begin(np.array([1.0, value]), [True])
 
 
 # Fixed point --------------------------------------------------------------------

@@ -6,7 +6,8 @@ from collections import defaultdict
 import networkx as nx
 import numpy as np
 import pytest
-from _sums import GRAPHS, exact_sum, ignored
+from _helpers import GRAPHS
+from _sums import exact_sum, ignored
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 

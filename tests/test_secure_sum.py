@@ -4,8 +4,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from _helpers import GRAPHS
 from _sums import (
-    GRAPHS,
     RARE,
     KeyStreams,
     carry,

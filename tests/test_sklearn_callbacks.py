@@ -4,14 +4,13 @@ import re
 
 import numpy as np
 import pytest
+from _estimators import model
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
-
-from skppdnmf import PrivateDistributedNMF
 
 try:
     from sklearn import callback as callbacks
@@ -25,11 +24,6 @@ needs_callbacks = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def X():
     return load_digits().data[:90, 10:40]
-
-
-def model(n_components=3, **parameters):
-    defaults = {"encryption": "simulated", "max_iter": 6, "tol": 0, "random_state": 0}
-    return PrivateDistributedNMF(n_components, **{**defaults, **parameters})
 
 
 def own_score(estimator, X, y):

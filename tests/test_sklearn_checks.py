@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from functools import partial
 from itertools import product
 
 import joblib
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from _estimators import model as quick
 from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, clone
 from sklearn.datasets import load_digits
@@ -60,9 +62,7 @@ def X():
     return load_digits().data[:80, 10:30]
 
 
-def model(n_components=3, **parameters):
-    defaults = {"encryption": "simulated", "max_iter": 4, "tol": 0, "random_state": 0}
-    return PrivateDistributedNMF(n_components, **{**defaults, **parameters})
+model = partial(quick, max_iter=4)
 
 
 def test_tags():

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from _estimators import model
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.optimize import nnls
@@ -13,13 +14,6 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
-
-from skppdnmf import PrivateDistributedNMF
-
-
-def model(n_components=3, **parameters):
-    defaults = {"encryption": "simulated", "max_iter": 6, "tol": 0, "random_state": 0}
-    return PrivateDistributedNMF(n_components, **{**defaults, **parameters})
 
 
 @pytest.fixture(scope="module")

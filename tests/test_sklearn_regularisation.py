@@ -4,13 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
+from _estimators import model
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import InvalidParameterError
 
-from skppdnmf import PrivateDistributedNMF, estimate_cost, make_paper_synthetic
+from skppdnmf import estimate_cost, make_paper_synthetic
 from skppdnmf._admm import penalise
 from skppdnmf._nnls import solve_nnls
 from skppdnmf._regularisation import (
@@ -21,11 +22,6 @@ from skppdnmf._regularisation import (
 )
 
 KINDS = {"l2": 0.0, "l1": 1.0, "mixed": 0.5}
-
-
-def model(n_components=3, **parameters):
-    defaults = {"encryption": "simulated", "max_iter": 6, "tol": 0, "random_state": 0}
-    return PrivateDistributedNMF(n_components, **{**defaults, **parameters})
 
 
 def objective(X, W, H, alpha_W, alpha_H, l1_ratio):

@@ -3,11 +3,10 @@
 import joblib
 import numpy as np
 import pytest
+from _estimators import model as quick
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.datasets import load_digits
-
-from skppdnmf import PrivateDistributedNMF
 
 
 @pytest.fixture(scope="module")
@@ -16,8 +15,7 @@ def X():
 
 
 def model(n_components=4, **parameters):
-    defaults = {"encryption": "simulated", "max_iter": 4, "tol": 0, "random_state": 0}
-    return PrivateDistributedNMF(n_components, **{**defaults, **parameters})
+    return quick(n_components, **{"max_iter": 4, **parameters})
 
 
 PENALISED = {"alpha_W": 0.05, "l1_ratio": 0.5}

@@ -1,10 +1,13 @@
 """`agents` through pipelines, searches and other meta-estimators."""
 
+from functools import partial
+
 import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from _estimators import model as quick
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_digits
@@ -21,7 +24,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
 
-from skppdnmf import PrivateDistributedNMF, stack_parts
+from skppdnmf import stack_parts
 
 NAMES = ["north", "east", "south", "west"]
 GRID = {
@@ -54,9 +57,7 @@ def routing():
         yield
 
 
-def model(n_components=3, **parameters):
-    defaults = {"encryption": "simulated", "max_iter": 4, "tol": 0, "random_state": 0}
-    return PrivateDistributedNMF(n_components, **{**defaults, **parameters})
+model = partial(quick, max_iter=4)
 
 
 def scaled(nmf):

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from _estimators import model
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.datasets import load_digits
-
-from skppdnmf import PrivateDistributedNMF
 
 FORMATS = [
     sparse.csr_matrix,
@@ -24,11 +23,6 @@ FORMATS = [
     sparse.bsr_array,
     sparse.dia_matrix,
 ]
-
-
-def model(n_components=3, **parameters):
-    defaults = {"encryption": "simulated", "max_iter": 6, "tol": 0, "random_state": 0}
-    return PrivateDistributedNMF(n_components, **{**defaults, **parameters})
 
 
 @pytest.fixture(scope="module")
@@ -168,8 +162,8 @@ def test_agents_keep_single_precision(X, convert, monkeypatch):
     monkeypatch.setattr(_protocols, "run_federation", spy)
     model().fit(convert(X.astype(np.float32)))
     assert len(seen) == 4
-    for agent in seen:
-        assert agent.X.dtype == np.float32
-        assert sparse.issparse(agent.X) == (convert is sparse.csr_array)
-        for array in agent.right:
+    for factors in (agent.factors for agent in seen):
+        assert factors.X.dtype == np.float32
+        assert sparse.issparse(factors.X) == (convert is sparse.csr_array)
+        for array in factors.right:
             assert array.dtype == np.float32

@@ -4,8 +4,8 @@ import pickle
 
 import numpy as np
 import pytest
-from _helpers import assert_same_reports, drive, random_start, split_parts
-from _sums import GRAPHS, make_sum_agents
+from _helpers import GRAPHS, assert_same_reports, drive, random_start, split_parts
+from _sums import make_sum_agents
 from scipy import sparse
 from scipy.optimize import nnls
 

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from _sums import ignored, model
+from _sums import error_of, ignored, model
 from sklearn.datasets import load_digits
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
@@ -13,10 +13,6 @@ from skppdnmf import PrivateDistributedNMF, make_paper_synthetic
 
 DIGITS = load_digits().data
 EXCESSES = {60: 0.005, 100: 0.002}
-
-
-def error_of(fitted, X):
-    return fitted.reconstruction_err_ / np.linalg.norm(X)
 
 
 def best_of_three(X, n_components):

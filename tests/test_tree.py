@@ -3,7 +3,7 @@
 import networkx as nx
 import numpy as np
 import pytest
-from _sums import GRAPHS
+from _helpers import GRAPHS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
