@@ -228,14 +228,14 @@ def test_columns_leave_no_row_empty(n_panels):
 @pytest.mark.parametrize(
     ("data", "arguments", "message"),
     [
-        ({"image_shape": (3, 5)}, {}, r"image_shape=\(3, 5\) does not hold n_features"),
+        ({"image_shape": (3, 5)}, {}, r"image_shape=\(3, 5\) does not hold 12 pixels"),
         ({"image_shape": (12,)}, {}, r"image_shape=\(12,\) does not hold"),
         ({"image_shape": (-3, -4)}, {}, r"image_shape=\(-3, -4\) does not hold"),
         ({"feature_names": ["a"]}, {}, "1 entries for n_features=12"),
         ({}, {"kind": "image"}, "kind='image' needs image_shape"),
         ({}, {"kind": "pie"}, "kind='pie' is not one of"),
         ({}, {"scale": "log"}, "scale='log' is not one of"),
-        ({}, {"n_cols": 0}, "n_cols=0 must be an integer"),
+        ({}, {"n_cols": 0}, "n_cols=0 must be at least 1"),
         ({}, {"n_top": 2.5}, "n_top=2.5 must be an integer"),
     ],
 )

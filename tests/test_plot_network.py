@@ -336,7 +336,7 @@ def test_bad_arguments_are_refused_before_a_figure_is_made(fitted, arguments, me
     ("data", "message"),
     [
         ({"adjacency": np.ones((2, 3))}, r"it has shape \(2, 3\)"),
-        ({"adjacency": np.ones((0, 0))}, r"it has shape \(0, 0\)"),
+        ({"adjacency": np.ones((0, 0))}, r"adjacency has no agents \(shape \(0, 0\)\)"),
         ({"labels": ["a"]}, "labels has 1 entries for 3 agents"),
         ({"n_samples": [1, 2]}, r"n_samples has shape \(2,\), expected \(3,\)"),
         ({"values": [[1, 2, 3]]}, r"values has shape \(1, 3\)"),

@@ -5,7 +5,9 @@ import sys
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.datasets import load_digits
 from sklearn.decomposition import NMF
 from sklearn.exceptions import NotFittedError
@@ -14,8 +16,15 @@ from sklearn.preprocessing import MinMaxScaler
 
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf.plot import ComponentsDisplay, LearningCurveDisplay, NetworkDisplay
-from skppdnmf.plot._support import (
+from skppdnmf.plot._checks import (
+    as_numbers,
     check_choice,
+    check_numbers,
+    check_sequence,
+    check_style,
+    shorten,
+)
+from skppdnmf.plot._support import (
     merge_styles,
     require_attributes,
     unit_of_bytes,
@@ -119,6 +128,17 @@ def test_refuses_a_fitted_pipeline_with_a_hint(fitted):
         LearningCurveDisplay.from_estimator(pipeline)
 
 
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_refuses_what_is_not_of_scikit_learn(display):
+    class Foreign:
+        def fit(self, X):
+            self.done_ = True
+            return self
+
+    with pytest.raises(TypeError, match="got Foreign; pass the fitted step"):
+        display.from_estimator(Foreign().fit(None))
+
+
 def test_only_what_is_missing_is_named(fitted):
     with pytest.raises(TypeError, match=r"with other_, such as"):
         require_attributes(fitted, "Some", "history_", "other_")
@@ -152,7 +172,41 @@ def test_unit_of_bytes(largest, unit):
     assert unit_of_bytes(largest) == unit
 
 
+def test_values_are_shortened():
+    assert shorten("a") == "'a'"
+    assert shorten(np.eye(2)) == "array([[1., 0.], [0., 1.]])"
+    assert len(shorten(list(range(1000)))) == 60
+
+
 def test_choices_are_named():
     check_choice("x", "a", ("a", "b"))
     with pytest.raises(ValueError, match="x='c' is not one of 'a', 'b'"):
         check_choice("x", "c", ("a", "b"))
+
+
+def test_sequences_are_lists():
+    assert check_sequence("x", (k for k in "ab"), "str") == ["a", "b"]
+    assert check_sequence("x", np.array([1, 2]), "int") == [1, 2]
+    with pytest.raises(TypeError, match="x='ab' must be a sequence of str"):
+        check_sequence("x", "ab", "str")
+
+
+def test_numbers_are_arrays():
+    given = [[1, None], [True, 2.5]]
+    assert_array_equal(as_numbers("x", given, "numbers"), [[1, np.nan], [1, 2.5]])
+    frame = pd.DataFrame({"a": [1], "b": [0.5]})
+    assert_array_equal(check_numbers("x", frame, (1, 2)), [[1, 0.5]])
+    with pytest.raises(ValueError, match="x has negative entries, such as -1"):
+        check_numbers("x", [2, -1], (2,), nonnegative=True)
+    with pytest.raises(TypeError, match="x=3 must be 'a' or an array of numbers"):
+        check_numbers("x", 3, (2,), alternatives="'a' or ")
+
+
+def test_styles_without_keywords_are_not_tried():
+    def draw(ax):
+        raise AssertionError("tried")
+
+    check_style("x", None, draw)
+    check_style("x", {}, draw)
+    with pytest.raises(ValueError, match=r"x=\{'a': 1\} cannot be drawn: tried"):
+        check_style("x", {"a": 1}, draw)

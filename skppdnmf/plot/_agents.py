@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 from skppdnmf._admm import squared_norm, squared_residual
 from skppdnmf._partition import assign_agents, is_parts, stack_parts
 from skppdnmf._validation import validate_samples
+
+from ._checks import shorten
 
 
 def agent_index(estimator: Any, agent: Any) -> int:
@@ -33,9 +36,10 @@ def agent_index(estimator: Any, agent: Any) -> int:
         If there is no such agent.
     """
     labels = list(estimator.agent_labels_)
-    if agent not in labels:
+    # Labels are hashable, and what is not may not compare to a single truth value.
+    if not isinstance(agent, Hashable) or agent not in labels:
         some = ", ".join(map(repr, labels[:8])) + (", ..." if len(labels) > 8 else "")
-        raise ValueError(f"agent={agent!r} is not one of {some}")
+        raise ValueError(f"agent={shorten(agent)} is not one of {some}")
     return labels.index(agent)
 
 
@@ -59,8 +63,8 @@ def sample_owners(estimator: Any, X: Any, agents: Any) -> NDArray[np.intp]:
     Raises
     ------
     ValueError
-        If X has as many samples as neither the training data nor `agents`, or has
-        not a part for each agent.
+        If X is no data for the estimator, has as many samples as neither the
+        training data nor `agents`, or has not a part for each agent.
     """
     labels = list(estimator.agent_labels_)
     if is_parts(X):
@@ -73,8 +77,10 @@ def sample_owners(estimator: Any, X: Any, agents: Any) -> NDArray[np.intp]:
             raise ValueError(
                 f"X has {len(X)} parts, but the estimator has {len(labels)} agents"
             )
-        return stack_parts(X)[1]
-    n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
+        X, owners = stack_parts(X)
+        _count_samples(estimator, X)
+        return owners
+    n_samples = _count_samples(estimator, X)
     if agents is not None:
         return assign_agents(agents, n_samples, labels).sample_agents
     owners = estimator.sample_agents_
@@ -84,6 +90,14 @@ def sample_owners(estimator: Any, X: Any, agents: Any) -> NDArray[np.intp]:
             f"{len(owners)}; say with agents who holds those of other data"
         )
     return owners
+
+
+def _count_samples(estimator: Any, X: Any) -> int:
+    """Return the number of samples, or raise an error that names X."""
+    try:
+        return validate_samples(estimator, X, reset=False).shape[0]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"X is no data for the estimator: {error}") from error
 
 
 def agent_errors(

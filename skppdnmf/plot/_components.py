@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._agents import agent_index
+from ._checks import (
+    as_numbers,
+    check_axes,
+    check_choice,
+    check_count,
+    check_flags,
+    check_image_shape,
+    check_sequence,
+    check_style,
+)
 from ._component_panels import (
     GREATEST_WIDTH,
     LEAST_WIDTHS,
@@ -27,7 +36,6 @@ from ._component_panels import (
     width_of,
 )
 from ._support import (
-    check_choice,
     new_axes,
     require_attributes,
     require_matplotlib,
@@ -144,7 +152,7 @@ class ComponentsDisplay:
             If the estimator is not fitted.
         TypeError
             If it has no components, or none of an agent.
-        ValueError
+        TypeError, ValueError
             If a parameter is invalid.
 
         Examples
@@ -234,48 +242,49 @@ class ComponentsDisplay:
         ------
         ImportError
             If matplotlib is not installed.
-        ValueError
+        TypeError, ValueError
             If a parameter is invalid or shapes do not fit each other.
         """
         require_matplotlib(f"{type(self).__name__}.plot")
-        components, names = self._check_data()
+        components, image_shape, names = self._check_data()
         if kind is None:
-            kind = "heatmap" if self.image_shape is None else "image"
+            kind = "heatmap" if image_shape is None else "image"
         check_choice("kind", kind, KINDS)
         check_choice("scale", scale, ("component", "shared"))
-        if kind == "image" and self.image_shape is None:
+        if kind == "image" and image_shape is None:
             raise ValueError("kind='image' needs image_shape, such as (8, 8)")
-        for name, number in (("n_cols", n_cols), ("n_top", n_top)):
-            if number is not None and (not isinstance(number, Integral) or number < 1):
-                raise ValueError(f"{name}={number!r} must be an integer of at least 1")
+        n_cols = None if n_cols is None else check_count("n_cols", n_cols)
+        n_top = min(check_count("n_top", n_top), components.shape[1])
+        check_flags(titles=titles, colorbar=colorbar)
         if scale == "component":
             greatest = np.abs(components).max(axis=1, keepdims=True)
             components = components / np.where(greatest > 0, greatest, 1.0)
         low = min(0.0, float(components.min()))
         limits = low, float(components.max()) or 1.0
         short_name = "Weight" if scale == "shared" else "Relative weight"
+        known = names or [str(k) for k in range(components.shape[1])]
         style = {} if style_kw is None else style_kw
-        self.colorbar_ = None
-        self.artists_: list[Any] = []
-        self._make_axes(ax, kind, len(components), n_cols, n_top)
-        panels = [panel for panel in self.axes_.ravel() if panel is not None]
-        if kind == "heatmap":
-            image = draw_heat_map(panels[0], components, limits, names, style)
-            self.artists_.append(image)
-        elif kind == "image":
-            for panel, weights in zip(panels, components, strict=True):
-                pixels = weights.reshape(self.image_shape)
-                self.artists_.append(draw_image(panel, pixels, limits, style))
-        elif kind == "stem":
-            for panel, weights in zip(panels, components, strict=True):
-                self.artists_.append(draw_stems(panel, weights, style))
+
+        def draw(panel: Any, component: int) -> Any:
+            weights = components[component]
+            if kind == "heatmap":
+                return draw_heat_map(panel, components, limits, names, style)
+            if kind == "image":
+                return draw_image(panel, weights.reshape(image_shape), limits, style)
+            if kind == "stem":
+                lines = draw_stems(panel, weights, style)
                 label_features(panel, len(weights), names, FEW_FEATURES)
+                return lines
+            return draw_bars(panel, weights, known, n_top, style)
+
+        check_style("style_kw", style_kw, lambda scratch: draw(scratch, 0))
+        self._make_axes(ax, kind, len(components), image_shape, n_cols, n_top)
+        panels = [panel for panel in self.axes_.ravel() if panel is not None]
+        self.colorbar_ = None
+        self.artists_: list[Any] = [draw(panel, k) for k, panel in enumerate(panels)]
+        if kind == "stem":
             share_axes(self.axes_, limits, ("Feature", short_name))
-        else:
-            known = names or [str(k) for k in range(components.shape[1])]
-            for panel, weights in zip(panels, components, strict=True):
-                bars = draw_bars(panel, weights, known, int(n_top), style)
-                self.artists_.append(bars)
+        elif kind == "bar":
             share_axes(self.axes_, limits, (short_name, None))
         if colorbar and (kind == "heatmap" or (kind == "image" and scale == "shared")):
             self.colorbar_ = self.figure_.colorbar(
@@ -287,9 +296,11 @@ class ComponentsDisplay:
                 panel.set_title(text, fontsize=SMALL + 1, pad=3)
         return self
 
-    def _check_data(self) -> tuple[NDArray[np.float64], list[str] | None]:
-        """Components and names, checked against each other."""
-        components = np.asarray(self.components, dtype=np.float64)
+    def _check_data(
+        self,
+    ) -> tuple[NDArray[np.float64], tuple[int, int] | None, list[str] | None]:
+        """Components, image shape and names, checked against each other."""
+        components = as_numbers("components", self.components, "a matrix of numbers")
         if components.ndim != 2 or not components.size:
             raise ValueError(
                 "components must be a matrix of at least one row and column; it has "
@@ -298,29 +309,35 @@ class ComponentsDisplay:
         if not np.isfinite(components).all():
             raise ValueError("components has entries that are infinite or nan")
         n_features = components.shape[1]
+        image_shape = None
         if self.image_shape is not None:
-            shape = tuple(self.image_shape)
-            if len(shape) != 2 or min(shape) < 1 or shape[0] * shape[1] != n_features:
-                raise ValueError(
-                    f"image_shape={self.image_shape!r} does not hold "
-                    f"n_features={n_features} pixels"
-                )
+            image_shape = check_image_shape(self.image_shape, n_features)
         if self.feature_names is None:
-            return components, None
-        names = [str(name) for name in self.feature_names]
+            return components, image_shape, None
+        names = check_sequence("feature_names", self.feature_names, "str")
         if len(names) != n_features:
             raise ValueError(
                 f"feature_names has {len(names)} entries for n_features={n_features}"
             )
-        return components, names
+        return components, image_shape, [str(name) for name in names]
 
     def _make_axes(
-        self, ax: Any, kind: str, n_components: int, n_cols: int | None, n_top: int
+        self,
+        ax: Any,
+        kind: str,
+        n_components: int,
+        image_shape: tuple[int, int] | None,
+        n_cols: int | None,
+        n_top: int,
     ) -> None:
         """Set the axes and the figure."""
         n_panels = 1 if kind == "heatmap" else n_components
         if isinstance(ax, (np.ndarray, list, tuple)):
             axes = np.asarray(ax, dtype=object)
+            for place, panel in np.ndenumerate(axes):
+                if panel is not None:
+                    name = f"ax[{', '.join(map(str, place))}]"
+                    check_axes(panel, name, "a matplotlib Axes")
             given = [panel for panel in axes.ravel() if panel is not None]
             if len(given) != n_panels:
                 raise ValueError(
@@ -331,14 +348,16 @@ class ComponentsDisplay:
             self.axes_ = np.atleast_2d(axes)
             self.figure_ = given[0].figure
             return
+        if ax is not None:
+            check_axes(ax, allowed="a matplotlib Axes, an array of them or None")
         columns = 1
         if kind != "heatmap":
             width = GREATEST_WIDTH if ax is None else width_of(ax)
             most = int(np.clip(width / LEAST_WIDTHS[kind], 1, MOST_COLUMNS))
-            columns = choose_columns(n_panels, most) if n_cols is None else int(n_cols)
+            columns = n_cols or choose_columns(n_panels, most)
             columns = min(columns, n_panels)
         if ax is None:
-            shape = self.image_shape or (1, 1)
+            shape = image_shape or (1, 1)
             ax = new_axes(
                 *figure_size(kind, n_components, columns, n_top, shape[0] / shape[1])
             )

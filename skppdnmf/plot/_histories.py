@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
+from sys import float_info
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._support import check_choice
+from ._checks import as_numbers, check_choice, check_sequence, shorten
 
 ERRORS = ("shared_error", "local_error", "consensus_error")
 COLUMNS = (*ERRORS, "exchanges", "seconds", "bytes")
@@ -26,7 +27,7 @@ LONGEST_VALUE = 30
 def check_histories(
     histories: Mapping[str, Any] | Sequence[Mapping[str, Any]],
     labels: Sequence[str] | None,
-) -> tuple[list[Mapping[str, Any]], list[str | None]]:
+) -> tuple[list[dict[str, NDArray[np.float64]]], list[str | None]]:
     """Return lists of histories and of their labels.
 
     Parameters
@@ -36,29 +37,59 @@ def check_histories(
 
     Returns
     -------
-    histories : list of mappings
-        At least one.
+    histories : list of dict
+        At least one; each has all columns, as arrays of the same length.
     labels : list of str or None
         As many.
 
     Raises
     ------
+    TypeError
+        If they are no sequences, no mappings or no numbers.
     ValueError
         If there are none, a column is absent, or numbers differ.
     """
-    listed = [histories] if isinstance(histories, Mapping) else list(histories)
+    if isinstance(histories, Mapping):
+        listed = [_check_history("histories", histories)]
+    else:
+        given = check_sequence("histories", histories, "mappings")
+        listed = [_check_history(f"histories[{k}]", one) for k, one in enumerate(given)]
     if not listed:
-        raise ValueError("there are no histories to draw")
-    for k, history in enumerate(listed):
-        absent = [name for name in COLUMNS if name not in history]
-        if absent:
-            raise ValueError(f"history {k} has no {', '.join(absent)}")
+        raise ValueError("histories is empty; there is nothing to draw")
     if labels is None:
         return listed, [None] * len(listed)
-    names = [labels] if isinstance(labels, str) else list(labels)
+    names = [labels]
+    if not isinstance(labels, str):
+        names = check_sequence("labels", labels, "str")
     if len(names) != len(listed):
         raise ValueError(f"labels has {len(names)} entries for {len(listed)} histories")
     return listed, [str(name) for name in names]
+
+
+def _check_history(name: str, history: Any) -> dict[str, NDArray[np.float64]]:
+    """Return the columns of a history as arrays of the same length."""
+    if not isinstance(history, Mapping):
+        raise TypeError(
+            f"{name}={shorten(history)} must be a mapping, such as history_ of a "
+            "fitted estimator"
+        )
+    absent = [column for column in COLUMNS if column not in history]
+    if absent:
+        raise ValueError(f"{name} has no {', '.join(absent)}")
+    columns = {
+        column: as_numbers(
+            f"{name}[{column!r}]", history[column], "a sequence of numbers"
+        )
+        for column in COLUMNS
+    }
+    shapes = {array.shape for array in columns.values()}
+    if len(shapes) > 1 or len(shapes.pop()) != 1 or not len(columns["exchanges"]):
+        shapes_of = [f"{column} {array.shape}" for column, array in columns.items()]
+        raise ValueError(
+            f"the columns of {name} must have one entry for each iteration; their "
+            f"shapes are {', '.join(shapes_of)}"
+        )
+    return columns
 
 
 def check_errors(errors: str | Sequence[str] | None, n_histories: int) -> list[str]:
@@ -78,12 +109,16 @@ def check_errors(errors: str | Sequence[str] | None, n_histories: int) -> list[s
 
     Raises
     ------
+    TypeError
+        If it is neither a str nor a sequence.
     ValueError
         If the choice is empty or has another name.
     """
     if errors is None:
         return list(ERRORS) if n_histories == 1 else [ERRORS[0]]
-    chosen = [errors] if isinstance(errors, str) else list(errors)
+    chosen: list[Any] = [errors]
+    if not isinstance(errors, str):
+        chosen = check_sequence("errors", errors, "str")
     if not chosen:
         raise ValueError("errors is empty; there is nothing to draw")
     for name in chosen:
@@ -115,9 +150,11 @@ def check_references(reference: Any, yscale: str) -> dict[str, float]:
         return {}
     named = reference if isinstance(reference, Mapping) else {"reference": reference}
     for label, value in named.items():
-        if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if not is_number or not 0 <= value <= float_info.max:
             raise ValueError(
-                f"reference={value!r} ({label}) must be a finite number of at least 0"
+                f"reference={shorten(value)} ({label}) must be a finite number of at "
+                "least 0"
             )
         if value == 0 and yscale == "log":
             raise ValueError(
@@ -144,16 +181,19 @@ def check_styles(style: Any, n_histories: int) -> list[Mapping[str, Any] | None]
 
     Raises
     ------
+    TypeError
+        If it is neither a mapping nor a sequence.
     ValueError
         If there is another number of them.
     """
     if style is None or isinstance(style, Mapping):
         return [style] * n_histories
-    if len(style) != n_histories:
+    styles = check_sequence("line_kw", style, "mappings, a mapping or None")
+    if len(styles) != n_histories:
         raise ValueError(
-            f"line_kw has {len(style)} mappings for {n_histories} histories"
+            f"line_kw has {len(styles)} mappings for {n_histories} histories"
         )
-    return list(style)
+    return styles
 
 
 def abscissa(history: Mapping[str, Any], x: str) -> NDArray:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._checks import as_numbers, check_axes, check_count, check_image_shape, shorten
 from ._component_panels import SMALL, divide, draw_image
 from ._support import COLOURS, GREY, new_axes, require_matplotlib
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from ..audit import Leakage
 
 _MOST_SAMPLES = 6
+# What is read of a leakage.
+_READ = ("attack", "target", "truth", "reconstruction", "guess", "recovered")
 _PANEL = 1.5  # inches
 
 
@@ -89,7 +92,7 @@ class LeakageDisplay:
         ------
         ImportError
             If matplotlib is not installed.
-        ValueError
+        TypeError, ValueError
             As in :meth:`plot`.
         """
         return cls(leakage, image_shape=image_shape).plot(ax, n_samples=n_samples)
@@ -113,27 +116,33 @@ class LeakageDisplay:
         ------
         ImportError
             If matplotlib is not installed.
+        TypeError
+            If the leakage is none, or a parameter is of another type.
         ValueError
             If the leakage holds no data to draw, or shapes do not fit each other.
         """
         require_matplotlib(f"{type(self).__name__}.plot")
         leakage = self.leakage
+        if not all(hasattr(leakage, name) for name in _READ):
+            raise TypeError(
+                f"leakage={shorten(leakage)} must be a Leakage, such as the result of "
+                "an attack"
+            )
         if leakage.target not in ("samples", "moments") or leakage.truth is None:
             raise ValueError(
                 f"{leakage.attack} on {leakage.target} holds no samples or moments "
                 "to draw"
             )
-        if n_samples < 1:
-            raise ValueError(f"n_samples={n_samples} must be at least 1")
-        rows = {
-            "true": leakage.truth,
-            "recovered": leakage.reconstruction,
-            "guessed": leakage.guess,
-        }
-        known = {name: data for name, data in rows.items() if data is not None}
-        panels = self._panels(known, n_samples)
+        n_samples = check_count("n_samples", n_samples)
+        if ax is not None:
+            check_axes(ax)
+        known = self._check_data()
+        image_shape = None
+        if self.image_shape is not None:
+            image_shape = check_image_shape(self.image_shape, known["true"].shape[1])
+        panels = self._panels(known, image_shape, n_samples)
         n_rows, n_columns = len(panels["true"]), len(panels)
-        lines = leakage.target == "samples" and self.image_shape is None
+        lines = leakage.target == "samples" and image_shape is None
         if lines:
             n_columns = 1
         if ax is None:
@@ -147,24 +156,48 @@ class LeakageDisplay:
             self._draw_images(panels)
         return self
 
+    def _check_data(self) -> dict[str, NDArray]:
+        """Truth, reconstruction and guess, as far as known, of the same shape."""
+        leakage = self.leakage
+        given = {
+            "true": ("truth", leakage.truth),
+            "recovered": ("reconstruction", leakage.reconstruction),
+            "guessed": ("guess", leakage.guess),
+        }
+        known = {}
+        for title, (name, data) in given.items():
+            if data is None:
+                continue
+            name = f"{name} of the leakage"
+            known[title] = as_numbers(name, data, "a matrix of numbers")
+            shape = known["true"].shape
+            if len(shape) != 2 or not known["true"].size:
+                raise ValueError(f"{name} must be a matrix; it has shape {shape}")
+            if known[title].shape != shape:
+                raise ValueError(
+                    f"{name} has shape {known[title].shape}, but truth has {shape}"
+                )
+        if not np.isfinite(known["true"]).all():
+            raise ValueError(
+                "truth of the leakage has entries that are infinite or nan"
+            )
+        return known
+
     def _panels(
-        self, known: dict[str, NDArray], n_samples: int
+        self,
+        known: dict[str, NDArray],
+        image_shape: tuple[int, int] | None,
+        n_samples: int,
     ) -> dict[str, list[NDArray]]:
         """Split data into what one panel shows."""
         if self.leakage.target == "moments":
             return {name: [data] for name, data in known.items()}
         count = min(n_samples, _MOST_SAMPLES, len(known["true"]))
         samples = {name: list(data[:count]) for name, data in known.items()}
-        if self.image_shape is None:
+        if image_shape is None:
             return samples
-        n_features = known["true"].shape[1]
-        shape = tuple(self.image_shape)
-        if len(shape) != 2 or shape[0] * shape[1] != n_features:
-            raise ValueError(
-                f"image_shape={self.image_shape!r} does not hold {n_features} pixels"
-            )
         return {
-            name: [sample.reshape(shape) for sample in some]
+            name: [sample.reshape(image_shape) for sample in some]
             for name, some in samples.items()
         }
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._checks import check_axes, check_choice, check_flags, check_style
 from ._histories import (
     X_LABELS,
     abscissa,
@@ -23,7 +25,6 @@ from ._histories import (
 from ._support import (
     COLOURS,
     GREY,
-    check_choice,
     merge_styles,
     new_axes,
     require_attributes,
@@ -145,7 +146,7 @@ class LearningCurveDisplay:
             If an estimator is not fitted.
         TypeError
             If an estimator has no ``history_``.
-        ValueError
+        TypeError, ValueError
             If a parameter is invalid.
 
         Examples
@@ -177,6 +178,8 @@ class LearningCurveDisplay:
             estimators = list(estimator)
         else:
             estimators = [estimator]
+        if not estimators:
+            raise ValueError(f"estimator={estimator!r} is empty; nothing to draw")
         for one in estimators:
             require_attributes(one, cls.__name__, "history_")
         if labels is None and len(estimators) > 1:
@@ -243,7 +246,7 @@ class LearningCurveDisplay:
         ------
         ImportError
             If matplotlib is not installed.
-        ValueError
+        TypeError, ValueError
             If a parameter is invalid.
         """
         require_matplotlib(f"{type(self).__name__}.plot")
@@ -254,11 +257,16 @@ class LearningCurveDisplay:
         chosen = check_errors(errors, len(histories))
         references = check_references(self.reference, yscale)
         styles = check_styles(line_kw, len(histories))
+        check_flags(legend=legend)
+        if ax is not None:
+            check_axes(ax)
         if x in ("exchanges", "bytes") and not any(np.any(h[x]) for h in histories):
             x = "iterations"
-        curves = [
-            [np.asarray(history[name]) for name in chosen] for history in histories
-        ]
+        curves = [[history[name] for name in chosen] for history in histories]
+        for h, (history, style) in enumerate(zip(histories, styles, strict=True)):
+            name = "line_kw" if style is line_kw else f"line_kw[{h}]"
+            check_style(name, style, partial(_try_line, history, x, style))
+        check_style("reference_kw", reference_kw, partial(_try_level, reference_kw))
         positive = any(
             np.any((curve > 0) & np.isfinite(curve)) for row in curves for curve in row
         )
@@ -398,3 +406,20 @@ class LearningCurveDisplay:
         if len(handles) < 2 and labels[0] is None:
             return None
         return self.ax_.legend(handles, names, frameon=False)
+
+
+def _try_line(
+    history: Mapping[str, NDArray], x: str, style: Mapping[str, Any] | None, ax: Axes
+) -> None:
+    """Draw a line with the user's style, as long as the curves are."""
+    from matplotlib.lines import Line2D
+
+    places = abscissa(history, x)
+    (_,) = ax.plot(places, np.ones(len(places)), **merge_styles(Line2D, {}, style))
+
+
+def _try_level(style: Mapping[str, Any] | None, ax: Axes) -> None:
+    """Draw a horizontal line with the user's style."""
+    from matplotlib.lines import Line2D
+
+    ax.axhline(0.5, **merge_styles(Line2D, {}, style))

@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skppdnmf._network import make_network, name_some
+
 from ._agents import agent_errors, copy_distances, edge_bytes, sample_owners
+from ._checks import (
+    check_axes,
+    check_choice,
+    check_colour_map,
+    check_flags,
+    check_numbers,
+    check_places,
+    check_sequence,
+    check_style,
+    check_text,
+    shorten,
+)
 from ._graph_drawing import (
     draw_edges,
     draw_legend,
@@ -18,7 +32,6 @@ from ._graph_drawing import (
 from ._labels import draw_labels
 from ._layout import circular_layout, stress_layout
 from ._support import (
-    check_choice,
     new_axes,
     require_attributes,
     require_matplotlib,
@@ -26,13 +39,17 @@ from ._support import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection, PathCollection
     from matplotlib.figure import Figure
+    from matplotlib.text import Annotation
 
 VALUE_NAMES = {
     "error": "Relative error\nof the agent's samples",
     "distance": "Relative distance of the\nagent's copy from the mean",
     "samples": "Number of samples",
 }
+# Keywords that colour the nodes.
+COLOUR_KEYS = {"c", "color", "facecolor", "facecolors", "fc"}
 # Of new figures.
 WIDTH, LEAST_HEIGHT, GREATEST_HEIGHT = 6.4, 2.6, 5.4
 
@@ -49,10 +66,11 @@ class NetworkDisplay:
 
     Parameters
     ----------
-    adjacency : array-like of shape (n_agents, n_agents)
-        The graph.
+    adjacency : array-like, sparse matrix or networkx.Graph
+        The graph: connected, undirected and without weights, as the estimator's.
     labels : sequence or None, default=None
-        Labels of the agents; None numbers them.
+        Labels of the agents; None takes those of a frame or a graph, and numbers
+        the agents of a matrix.
     n_samples : array-like of shape (n_agents,) or None, default=None
         Number of samples of each.
     values : array-like of shape (n_agents,) or None, default=None
@@ -99,7 +117,7 @@ class NetworkDisplay:
 
     def __init__(
         self,
-        adjacency: ArrayLike,
+        adjacency: Any,
         *,
         labels: Sequence[Any] | None = None,
         n_samples: ArrayLike | None = None,
@@ -165,7 +183,7 @@ None, default=None
             If the estimator is not fitted.
         TypeError
             If it has no graph.
-        ValueError
+        TypeError, ValueError
             If a parameter is invalid or X does not fit the estimator.
 
         Examples
@@ -274,10 +292,14 @@ mapping from labels to pairs, default="stress"
         ------
         ImportError
             If matplotlib is not installed.
-        ValueError
-            If shapes do not fit each other.
+        TypeError, ValueError
+            If a parameter is invalid or shapes do not fit each other.
         """
         require_matplotlib(f"{type(self).__name__}.plot")
+        if ax is not None:
+            check_axes(ax, equal_scales=True)
+        check_colour_map("cmap", cmap)
+        check_flags(colorbar=colorbar, legend=legend)
         adjacency, labels, n_samples, values, sent = self._check_data()
         n_agents = len(labels)
         positions = _place(layout, adjacency, labels)
@@ -290,6 +312,22 @@ mapping from labels to pairs, default="stress"
             areas, is_relay = node_areas(n_samples), n_samples == 0
 
         corners = _corners(positions)
+        # A colour of the user's takes the place of the values.
+        if isinstance(node_kw, Mapping) and COLOUR_KEYS & set(node_kw):
+            values = None
+
+        def lines(on: Axes) -> LineCollection:
+            return draw_edges(on, positions, edges, both_ways, edge_kw)
+
+        def dots(on: Axes) -> PathCollection:
+            return draw_nodes(on, positions, areas, values, is_relay, cmap, node_kw)
+
+        def words(on: Axes, nodes: PathCollection) -> list[Annotation]:
+            return draw_labels(on, positions, labels, edges, nodes, label_kw)
+
+        check_style("edge_kw", edge_kw, lines)
+        check_style("node_kw", node_kw, dots)
+        check_style("label_kw", label_kw, lambda scratch: words(scratch, dots(scratch)))
         is_new = ax is None
         if ax is None:
             width, height = corners[1] - corners[0]
@@ -301,11 +339,8 @@ mapping from labels to pairs, default="stress"
         ax.set_aspect("equal", adjustable="datalim")
         ax.set_axis_off()
         ax.margins(0)
-        self.edges_ = draw_edges(ax, positions, edges, both_ways, edge_kw)
-        # A colour of the user's takes the place of the values.
-        if {"c", "color", "facecolor", "facecolors", "fc"} & set(node_kw or ()):
-            values = None
-        self.nodes_ = draw_nodes(ax, positions, areas, values, is_relay, cmap, node_kw)
+        self.edges_ = lines(ax)
+        self.nodes_ = dots(ax)
         ax.update_datalim(corners)
         ax.autoscale_view()
         self.colorbar_ = None
@@ -321,37 +356,39 @@ mapping from labels to pairs, default="stress"
             cast("Figure", ax.figure).draw_without_rendering()
         else:
             ax.apply_aspect()
-        self.texts_ = draw_labels(ax, positions, labels, edges, self.nodes_, label_kw)
+        self.texts_ = words(ax, self.nodes_)
         return self
 
     def _check_data(
         self,
     ) -> tuple[NDArray, list[Any], NDArray | None, NDArray | None, NDArray]:
         """Return the data as arrays, checked against each other."""
-        adjacency = np.asarray(self.adjacency)
-        if adjacency.ndim != 2 or not 0 < adjacency.shape[0] == adjacency.shape[1]:
-            raise ValueError(
-                f"adjacency must be a square matrix; it has shape {adjacency.shape}"
+        if isinstance(self.adjacency, str):
+            raise TypeError(
+                f"adjacency={shorten(self.adjacency)} must be a matrix or a graph, not "
+                "the name of one"
             )
-        n_agents = len(adjacency)
-        labels = list(range(n_agents)) if self.labels is None else list(self.labels)
+        network = make_network(self.adjacency)
+        n_agents = network.n_agents
+        labels: list[Any] = list(network.labels or [])
+        if self.labels is not None:
+            labels = check_sequence("labels", self.labels, "labels, one for each agent")
         if len(labels) != n_agents:
             raise ValueError(f"labels has {len(labels)} entries for {n_agents} agents")
-        arrays: list[NDArray | None] = []
-        for name, shape in (
-            ("n_samples", (n_agents,)),
-            ("values", (n_agents,)),
-            ("edge_bytes", (n_agents, n_agents)),
-        ):
-            given = getattr(self, name)
-            array = None if given is None else np.asarray(given, dtype=np.float64)
-            if array is not None and array.shape != shape:
-                raise ValueError(f"{name} has shape {array.shape}, expected {shape}")
-            arrays.append(array)
-        n_samples, values, sent = arrays
-        if sent is None:
-            sent = np.zeros((n_agents, n_agents))
-        return adjacency, labels, n_samples, values, sent
+        check_text("value_name", self.value_name)
+        n_samples = values = None
+        if self.n_samples is not None:
+            n_samples = check_numbers(
+                "n_samples", self.n_samples, (n_agents,), nonnegative=True
+            )
+        if self.values is not None:
+            values = check_numbers("values", self.values, (n_agents,), finite=False)
+        sent = np.zeros((n_agents, n_agents))
+        if self.edge_bytes is not None:
+            sent = check_numbers(
+                "edge_bytes", self.edge_bytes, sent.shape, nonnegative=True
+            )
+        return network.adjacency, labels, n_samples, values, sent
 
 
 def _place(layout: Any, adjacency: NDArray, labels: list[Any]) -> NDArray[np.float64]:
@@ -363,23 +400,28 @@ def _place(layout: Any, adjacency: NDArray, labels: list[Any]) -> NDArray[np.flo
             return circular_layout(n_agents)
         return stress_layout(adjacency)
     if isinstance(layout, Mapping):
-        absent = [repr(label) for label in labels if label not in layout]
+        absent = [repr(label) for label in labels if not _is_key(label, layout)]
         if absent:
-            raise ValueError(f"layout has no positions of {', '.join(absent)}")
+            raise ValueError(f"layout has no positions of {name_some(absent)}")
         layout = [layout[label] for label in labels]
-    positions = np.asarray(layout, dtype=np.float64)
-    if positions.shape != (n_agents, 2) or not np.isfinite(positions).all():
-        raise ValueError(
-            f"layout has shape {positions.shape}, expected a finite array of shape "
-            f"{(n_agents, 2)}"
-        )
+    allowed = "'stress', 'circular', a mapping from labels to pairs or "
+    positions = check_numbers("layout", layout, (n_agents, 2), alternatives=allowed)
+    check_places("layout", positions)
     return positions
+
+
+def _is_key(label: Any, layout: Mapping[Any, Any]) -> bool:
+    """Whether a label, which may not be hashable, is a key of the mapping."""
+    try:
+        return label in layout
+    except TypeError:
+        return False
 
 
 def _corners(positions: NDArray) -> NDArray[np.float64]:
     """Corners of the picture, with room around the outer agents."""
     gaps = np.linalg.norm(positions[:, None] - positions[None], axis=2)
-    np.fill_diagonal(gaps, np.inf)
+    gaps[gaps == 0] = np.inf  # to itself, or to another in the same place
     nearest = gaps.min(axis=1)
     margin = 0.6 * (float(np.median(nearest)) if len(positions) > 1 else 1.0)
     return np.array([positions.min(axis=0) - margin, positions.max(axis=0) + margin])

@@ -1,10 +1,11 @@
-"""What the displays share: the optional import, checks, styles."""
+"""What the displays share: the optional import, estimators, styles."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
@@ -62,7 +63,12 @@ def require_attributes(estimator: Any, display: str, *names: str) -> None:
         return
     kind = type(estimator).__name__
     if hasattr(estimator, "fit") and not isinstance(estimator, type):
-        check_is_fitted(estimator)
+        try:
+            check_is_fitted(estimator)
+        except NotFittedError:
+            raise
+        except (AttributeError, TypeError):
+            pass  # no scikit-learn estimator: it cannot say whether it is fitted
     wrapped = (
         "; pass the fitted step of a pipeline, or best_estimator_ of a search"
         if hasattr(estimator, "fit")
@@ -117,10 +123,3 @@ def unit_of_bytes(largest: float) -> tuple[str, float]:
         if largest >= size:
             return name, size
     return "B", 1.0
-
-
-def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
-    """Raise a ValueError unless the value is one of the choices."""
-    if value not in choices:
-        allowed = ", ".join(map(repr, choices))
-        raise ValueError(f"{name}={value!r} is not one of {allowed}")
