@@ -158,7 +158,7 @@ def make_ciphers(
         return [SimulatedCipher(key_size) for _ in range(n_agents)]
     valid_key_size(key_size, "djn")
     if key_size < SECURE_KEY_SIZE:  # once, and not in a worker where no one sees it
-        warn_insecure(key_size, stacklevel=5)
+        warn_insecure(key_size)
     # Before version 1.4 joblib took a given None for 1, whatever the context says.
     jobs = {} if n_jobs is None else {"n_jobs": n_jobs}
     keys = Parallel(**jobs, prefer="threads")(

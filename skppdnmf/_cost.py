@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -20,6 +19,7 @@ from ._sum_assembly import plan_sums
 from ._timing import Expectation, time_work
 from ._totals import FixedPoint
 from ._validation import check_start
+from ._warn import warn_user
 from ._work import Work, count_sum_work, count_work
 from .exceptions import CostWarning
 from .exchange import check_key_degree
@@ -93,7 +93,9 @@ def estimate_cost(
     ValueError
         If the graph or `n_features` is invalid.
     OverflowError
-        If a value does not fit the key.
+        If a value does not fit the key or, under "secure-sum", a total 64 bits.
+        The latter depends on the number of samples: `n_max` is checked as in `fit`
+        if `partition` gives block sizes, and is not checked otherwise.
 
     Notes
     -----
@@ -118,12 +120,12 @@ def estimate_cost(
         estimator.n_components, estimator.init, n_features, type(estimator).__name__
     )
     seeds = draw_seeds(estimator.random_state)
-    network = _network_of(estimator, seeds.graph)
+    network, n_samples = _federation_of(estimator, seeds.graph)
     start = common_start(
         init, n_components, n_features, seeds.start, estimator.penalty_scaling
     )
     if estimator.protocol == "secure-sum":
-        work = _sum_work(estimator, network, n_components, n_features)
+        work = _sum_work(estimator, network, n_samples, n_components, n_features)
         return CostEstimate(work.exchanges, 0, 0, work.bytes, 0.0)
     settings = make_settings(network, **agent_parameters(estimator))
     work = count_work(network, settings, start, estimator.encryption)
@@ -141,17 +143,25 @@ def estimate_cost(
 
 
 def _sum_work(
-    estimator: Any, network: Network, n_components: int, n_features: int
+    estimator: Any,
+    network: Network,
+    n_samples: int | None,
+    n_components: int,
+    n_features: int,
 ) -> Work:
     """Count what the secure sum sends."""
     degree, n_starts = plan_sums(estimator, network.n_agents, n_components, n_features)
     check_key_degree(network.n_agents, degree)
-    words = FixedPoint(
+    fixed_point = FixedPoint(
         n_components,
         n_features,
-        float(estimator.n_max),
+        # Alone, an agent does not round.
+        1.0 if network.n_agents == 1 else float(estimator.n_max),
         with_sums=estimator.alpha_W > 0 and estimator.l1_ratio > 0,
-    ).words_per_start
+    )
+    if n_samples is not None:
+        fixed_point.check(n_samples)
+    words = fixed_point.words_per_start
     return count_sum_work(network, words, n_starts, int(estimator.max_iter))
 
 
@@ -176,9 +186,10 @@ def agent_parameters(estimator: Any) -> dict[str, Any]:
     }
 
 
-def _network_of(estimator: Any, seed: int) -> Network:
-    """Return the graph; its agents are counted by itself or by the partition."""
+def _federation_of(estimator: Any, seed: int) -> tuple[Network, int | None]:
+    """Return the graph, and the number of samples where block sizes tell it."""
     partition = estimator.partition
+    n_samples = None
     if partition is None:
         n_agents = (
             None if not isinstance(estimator.adjacency, str) else DEFAULT_N_AGENTS
@@ -187,10 +198,10 @@ def _network_of(estimator: Any, seed: int) -> Network:
         # Enough samples for any number of agents.
         n_agents = split_samples(max(1, int(partition)), partition).n_agents
     else:
-        sizes = all(isinstance(block, Integral) for block in partition)
-        total = max(1, sum(partition)) if sizes else 1000
-        n_agents = split_samples(int(total), partition).n_agents
-    return make_network(estimator.adjacency, n_agents, seed)
+        if all(isinstance(block, Integral) for block in partition):
+            n_samples = max(1, int(sum(partition)))
+        n_agents = split_samples(n_samples or 1000, partition).n_agents
+    return make_network(estimator.adjacency, n_agents, seed), n_samples
 
 
 def expect(
@@ -227,9 +238,8 @@ def warn_if_long(seconds: float, settings: AgentSettings, jobs: int) -> None:
         "fewer exchanges (max_iter)",
         "fewer components",
     ]
-    warnings.warn(
+    warn_user(
         f"this fit is expected to take {seconds / 60:.0f} minutes of encryption; "
         f"faster would be: {', '.join(faster)}",
         CostWarning,
-        stacklevel=5,
     )

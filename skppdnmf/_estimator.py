@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -16,6 +15,7 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ._admm import squared_norm, squared_residual
@@ -27,6 +27,7 @@ from ._partition import is_parts, stack_parts
 from ._protocols import PROTOCOLS, warn_of_leaks
 from ._regularisation import right_penalty
 from ._validation import check_federation, check_start, validate_samples
+from ._warn import warn_user
 from .exchange import MIN_KEY_SIZE
 
 
@@ -225,7 +226,7 @@ class PrivateDistributedNMF(
         "g_max": [Interval(Real, 0, 1e100, closed="right")],
         "penalty_scaling": [StrOptions({"data", "absolute"})],
         "masking": [StrOptions({"entrywise", "scalar"})],
-        "n_max": [Interval(Real, 1, None, closed="left")],
+        "n_max": [Interval(Real, 1, 1e300, closed="both")],
         "protocol": [StrOptions({"consensus", "secure-sum"})],
         "encryption": [StrOptions({"paillier", "simulated"}), None],
         "key_size": [Interval(Integral, MIN_KEY_SIZE, None, closed="left")],
@@ -382,10 +383,16 @@ class PrivateDistributedNMF(
         >>> model.fit_transform([[1, 2], [2, 4], [3, 6], [2, 1]]).shape
         (4, 1)
         """
-        return self._fit(X, y, agents)
+        W, stacked = self._fit(X, y, agents)
+        return self._with_labels(W, stacked) if is_parts(X) else W
+
+    def _with_labels(self, W, stacked):
+        """Return W as `set_output` asks for, with the row labels of stacked frames."""
+        # Scikit-learn does so itself, but looks for labels on X: a list has none.
+        return _wrap_data_with_container("transform", W, stacked, self)
 
     def _fit(self, X, y, agents):
-        """Factorise X and return the right factor."""
+        """Factorise X; return the right factor, and X with its parts stacked."""
         n_parts = None
         if is_parts(X):
             if agents is not None:
@@ -423,19 +430,18 @@ class PrivateDistributedNMF(
             partition.labels[k] for k in sorted(order[i] for i in outcome.dropped)
         ]
         if not outcome.converged and self.tol > 0 and self.n_iter_ == self.max_iter:
-            warnings.warn(
+            warn_user(
                 f"{type(self).__name__} did not reach tol={self.tol:g} within "
                 f"max_iter={self.max_iter} iterations (consensus_error_="
                 f"{self.consensus_error_:.2g}). Increase max_iter, or tol; with "
                 "tol=0 all iterations are run and nothing is checked.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         W = self._solve(X)
         H = self.components_.astype(np.float64)
         self.reconstruction_err_ = float(np.sqrt(squared_residual(X, W, H)))
         callbacks.end()
-        return W.astype(X.dtype, copy=False)
+        return W.astype(X.dtype, copy=False), given
 
     def _solve(self, X):
         """Solve the right factor of validated data, in double precision."""
@@ -448,7 +454,7 @@ class PrivateDistributedNMF(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or list
-            Nonnegative data; parts are stacked.
+            Nonnegative data; parts are stacked, pandas frames with their row labels.
 
         Returns
         -------
@@ -473,10 +479,10 @@ class PrivateDistributedNMF(
         True
         """
         check_is_fitted(self)
-        if is_parts(X):
-            X, _ = stack_parts(X)
-        X = validate_samples(self, X, reset=False)
-        return self._solve(X).astype(X.dtype, copy=False)
+        stacked = stack_parts(X)[0] if is_parts(X) else X
+        data = validate_samples(self, stacked, reset=False)
+        W = self._solve(data).astype(data.dtype, copy=False)
+        return self._with_labels(W, stacked) if is_parts(X) else W
 
     def inverse_transform(self, X):
         """Return data from a right factor.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -18,6 +17,7 @@ from ._history import HistoryRow, history_row
 from ._settings import Report
 from ._sum_agent import SumAgent
 from ._threads import single_threaded
+from ._warn import warn_user
 from .exceptions import DropoutError, DropoutWarning, PrivacyWarning
 from .exchange import Message, SumMessage
 
@@ -130,11 +130,10 @@ def _drop_out(
             'was sent shows a summand. on_dropout="continue" goes on without'
         ) from first
     present.difference_update(failures)
-    warnings.warn(
+    warn_user(
         f"{names} dropped out and the round was given up ({first}); the fit goes on "
         f"with the other {len(present)} agents and fresh masks",
         DropoutWarning,
-        stacklevel=5,
     )
     try:
         letters = {i: agents[i].drop(*failures) for i in sorted(present)}
@@ -143,11 +142,10 @@ def _drop_out(
             f"{names} dropped out and the fit cannot go on: {error}"
         ) from error
     if sum(agents[i].X.shape[0] > 0 for i in present) == 2:
-        warnings.warn(
+        warn_user(
             "two agents that have samples are left, and the secure sum hides nothing "
             "of one from the other: each subtracts its own summand from the total",
             PrivacyWarning,
-            stacklevel=5,
         )
     return letters
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +28,7 @@ from ._progress import Progress
 from ._regularisation import right_penalty
 from ._settings import Report
 from ._sum_assembly import make_sum_agents, plan_sums, random_starts
+from ._warn import warn_user
 from .exceptions import PrivacyWarning
 
 Runner = Callable[..., tuple[Outcome, NDArray[np.intp]]]
@@ -89,7 +89,7 @@ def warn_of_leaks(
                 'data from their answers; give them more, or use protocol="secure-sum"'
             )
     for message in messages:
-        warnings.warn(message, PrivacyWarning, stacklevel=5)
+        warn_user(message, PrivacyWarning)
 
 
 def run_consensus(
@@ -190,11 +190,10 @@ def run_secure_sum(
     K, F = start.shape
     degree, n_starts = plan_sums(estimator, network.n_agents, K, F)
     if not isinstance(estimator.n_init, str) and estimator.n_init > n_starts:
-        warnings.warn(
+        warn_user(
             f"n_init={estimator.n_init} although init gives the one start; it is "
             "followed alone",
             RuntimeWarning,
-            stacklevel=4,
         )
     agents: Any = make_sum_agents(
         parts,

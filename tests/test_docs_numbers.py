@@ -280,5 +280,5 @@ def test_modules_import_from_layers_below():
 
 def test_imports_are_found():
     found = set(imported(ROOT / "skppdnmf" / "_agent.py"))
-    assert {"_admm", "_averaging", "exchange"} <= found
+    assert {"_factors", "_averaging", "exchange"} <= found
     assert "exceptions" in set(imported(ROOT / "skppdnmf" / "exchange" / "_keys.py"))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import gmpy2
 from gmpy2 import mpz
 
+from .._warn import warn_user
 from ..exceptions import InsecureKeyWarning
 from ._keys import (
     SCHEMES,
@@ -74,7 +74,7 @@ def generate_keypair(
     """
     key_size = valid_key_size(key_size, scheme)
     if key_size < SECURE_KEY_SIZE:
-        warn_insecure(key_size, stacklevel=3)
+        warn_insecure(key_size)
     return new_keypair(key_size, scheme)
 
 
@@ -94,12 +94,11 @@ def valid_key_size(key_size: Any, scheme: str) -> int:
     return key_size
 
 
-def warn_insecure(key_size: int, stacklevel: int) -> None:
+def warn_insecure(key_size: int) -> None:
     """Warn of a key too short to protect anything."""
-    warnings.warn(
+    warn_user(
         f"key_size={key_size} protects nothing; use {SECURE_KEY_SIZE} or more",
         InsecureKeyWarning,
-        stacklevel=stacklevel,
     )
 
 

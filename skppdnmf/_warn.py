@@ -1,0 +1,27 @@
+"""Warnings that point to the user's line."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+# Whose lines lie between the user's and ours: scikit-learn wraps `fit` and calls it
+# in pipelines and searches, joblib calls for it. From Python 3.12 on there is
+# skip_file_prefixes for this.
+_BETWEEN = frozenset({"skppdnmf", "sklearn", "joblib"})
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the innermost line that is neither ours nor of what calls us."""
+    # 1 is this function and 2 what calls it.
+    level = 2
+    frame = sys._getframe(1)
+    while _package(frame.f_globals) in _BETWEEN and frame.f_back is not None:
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _package(namespace: dict[str, object]) -> str:
+    """Name of the package that a module's namespace belongs to."""
+    return str(namespace.get("__name__", "")).partition(".")[0]
