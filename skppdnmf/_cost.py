@@ -90,6 +90,8 @@ def estimate_cost(
 
     Raises
     ------
+    TypeError
+        If `estimator` is not a `PrivateDistributedNMF`.
     ValueError
         If the graph or `n_features` is invalid.
     OverflowError
@@ -111,6 +113,13 @@ def estimate_cost(
     >>> estimate_cost(estimator, n_features=64).exchanges
     300
     """
+    # Here, for the estimator's module imports this one.
+    from ._estimator import PrivateDistributedNMF
+
+    if not isinstance(estimator, PrivateDistributedNMF):
+        raise TypeError(
+            f"expected a PrivateDistributedNMF, got a {type(estimator).__name__}"
+        )
     if not isinstance(n_features, Integral) or n_features < 1:
         raise ValueError(f"n_features={n_features!r} should be an integer, 1 or more")
     if n_components is not None:

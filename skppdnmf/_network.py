@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
+from reprlib import repr as short_repr
 from typing import Any
 
 import numpy as np
@@ -137,8 +138,8 @@ def make_network(
     ValueError
         For an unknown name, or a graph that is empty, not square, directed,
         asymmetric, weighted, disconnected, of the wrong size, or that has
-        missing entries, self-loops, parallel edges or isolated agents. The
-        message names the agents.
+        missing entries, missing labels, self-loops, parallel edges or isolated
+        agents. The message names the agents.
     """
     if n_agents is not None and (
         not isinstance(n_agents, Integral) or isinstance(n_agents, bool) or n_agents < 1
@@ -146,14 +147,12 @@ def make_network(
         raise ValueError(f"n_agents={n_agents!r} must be an integer of at least 1")
     if isinstance(adjacency, str):
         if adjacency not in GENERATORS:
-            allowed = ", ".join(map(repr, GENERATORS))
-            raise ValueError(
-                f"adjacency={adjacency!r} is not one of {allowed}, nor a graph"
-            )
+            raise ValueError(_not_a_graph(adjacency))
         if n_agents is None:
             raise ValueError(f"adjacency={adjacency!r} needs n_agents")
         return Network(_frozen(_generate(adjacency, int(n_agents), random_state)))
     matrix, labels = _read_graph(adjacency)
+    _check_labels(labels)
     _check_matrix(matrix, labels, n_agents)
     return Network(_frozen(matrix.astype(np.int8)), labels)
 
@@ -241,8 +240,38 @@ def _read_graph(graph: Any) -> tuple[NDArray[np.float64], list[Hashable]]:
         matrix = graph.toarray() if is_sparse else np.asarray(graph, dtype=dtype)
     except ValueError as error:
         raise ValueError(f"adjacency is not a matrix: {error}") from error
+    if matrix.ndim == 0:
+        raise ValueError(_not_a_graph(graph))
     _check_square(matrix.shape)
     return _as_float(matrix), list(range(matrix.shape[0]))
+
+
+def _not_a_graph(adjacency: Any) -> str:
+    """Say that this is no graph, and what is."""
+    allowed = ", ".join(map(repr, GENERATORS))
+    return (
+        f"adjacency={short_repr(adjacency)} is not one of {allowed}, nor a graph "
+        "(a square matrix of 0 and 1, a pandas frame of one, a networkx graph)"
+    )
+
+
+def _check_labels(labels: Sequence[Any]) -> None:
+    """Refuse labels that are None, nan, NaT or pandas.NA, which no sample can have."""
+    missing = [
+        f"{label!r} (agent {k})" for k, label in enumerate(labels) if is_missing(label)
+    ]
+    if missing:
+        raise ValueError(f"adjacency has missing labels: {name_some(missing)}")
+
+
+def is_missing(label: Any) -> bool:
+    """Whether the label is None, nan, NaT or pandas.NA."""
+    if label is None:
+        return True
+    try:
+        return bool(label != label)
+    except TypeError:  # pandas.NA has no truth value
+        return True
 
 
 def _check_square(shape: tuple[int, ...]) -> None:

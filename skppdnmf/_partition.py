@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skppdnmf._network import as_python, comes_from, name_some
+from skppdnmf._network import as_python, comes_from, is_missing, name_some
 
 DEFAULT_N_AGENTS = 4
 
@@ -179,9 +179,9 @@ def assign_agents(
         raise ValueError(
             f"agents must be 1-D, one hashable label per sample: {error}"
         ) from error
-    missing = [label for label in distinct if _is_missing(label)]
+    missing = [label for label in distinct if is_missing(label)]
     if missing:
-        where = [str(k) for k, label in enumerate(listed) if _is_missing(label)]
+        where = [str(k) for k, label in enumerate(listed) if is_missing(label)]
         raise ValueError(f"agents has missing labels, at samples {name_some(where)}")
     if graph_labels is None:
         labels = [as_python(label) for label in distinct]
@@ -222,16 +222,6 @@ def _as_list(values: Any) -> list[Any] | None:
 def _is_integer(value: Any) -> bool:
     """Whether the value is an integer and no bool."""
     return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _is_missing(label: Any) -> bool:
-    """Whether the label is None, nan, NaT or pandas.NA."""
-    if label is None:
-        return True
-    try:
-        return bool(label != label)
-    except TypeError:  # pandas.NA has no truth value
-        return True
 
 
 def is_parts(X: Any) -> bool:

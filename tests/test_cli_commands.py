@@ -39,6 +39,13 @@ def test_help_and_version():
         assert succeeded(name, "--help").stdout.startswith(f"Usage: cli {name}")
 
 
+def test_the_help_says_what_each_protocol_sends():
+    shown = " ".join(succeeded("--help").stdout.split())
+    assert "ciphertexts only" not in shown
+    assert "ciphertexts under --protocol consensus, the default" in shown
+    assert "Under --protocol secure-sum nothing is encrypted this way" in shown
+
+
 def test_wrong_usage_is_one_line():
     assert "No such command 'fot'" in refused("fot")
     assert "No such option" in refused("--bogus")
@@ -61,14 +68,14 @@ def test_main_exits(monkeypatch, capsys):
 
 
 def test_an_audit(data, tmp_path):
-    limits = ("--max-seconds", "0", "--max-rounds", "10")
+    limits = ("--max-seconds", "1e-9", "--max-rounds", "10")
     file = tmp_path / "r.html"
     report = ("--report", file, "--image-shape", "2x2")
     # With scalar masks, so that there is something to draw.
     result = succeeded("audit", data, *AUDITED, "--masking", "scalar", *limits, *report)
     assert "greatest common divisor" in result.stdout
     assert "The first 10 exchanges" in result.stdout
-    assert "no time left of max_seconds=0" in result.stdout
+    assert "no time left of max_seconds=1e-09" in result.stdout
     assert all(line.startswith("Warning: ") for line in result.stderr.splitlines())
     page = file.read_text()
     assert "greatest common divisor" in page
@@ -95,7 +102,7 @@ def test_what_an_audit_is_given(data, monkeypatch):
     np.save(data, X)
     assert succeeded("audit", data, "--mu", "2").stdout == "found nothing\n"
     limits = ("--max-seconds", "2.5", "--max-samples", "3")
-    succeeded("audit", data, "--agents", "-1", "--drop", "0", *limits)
+    succeeded("audit", data, "--agents", "3", "--drop", "0", *limits)
     (first, X_1, agents_1, limits_1), (second, X_2, agents_2, limits_2) = calls
     assert first.get_params() == PrivateDistributedNMF(mu=2).get_params()
     assert second.get_params() == PrivateDistributedNMF().get_params()
@@ -116,6 +123,29 @@ def test_an_audit_that_is_refused(data, tmp_path):
     assert "'--max-samples'" in refused("audit", data, "--max-samples", "0")
     assert "--agents and --partition" in refused(
         "audit", data, "--agents", "0", "--partition", "2"
+    )
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "0", "-1", "1e999", "soon"])
+def test_seconds_that_are_refused(data, text):
+    assert refused("audit", data, "--max-seconds", text) == (
+        f"--max-seconds {text}: should be a finite number above 0"
+    )
+
+
+@pytest.mark.parametrize("command", ["fit", "audit"])
+@pytest.mark.parametrize("flag", ["--agents", "--drop", "--report"])
+@pytest.mark.parametrize("text", ["", " "])
+def test_empty_values_are_refused(data, command, flag, text):
+    expected = f"{flag} {text!r}: should not be empty"
+    assert refused(command, data, flag, text) == expected
+    assert refused(command, text) == f"FILE {text!r}: should not be empty"
+
+
+def test_other_empty_values_are_refused(data):
+    assert refused("fit", data, "--out", "") == "--out '': should not be empty"
+    assert refused("audit", data, "--max-seconds", "") == (
+        "--max-seconds '': should not be empty"
     )
 
 

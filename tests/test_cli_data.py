@@ -59,7 +59,7 @@ def test_sparse_formats_stay_sparse(tmp_path, kind):
         assert data.X.format == "csr"
         np.testing.assert_array_equal(data.X.toarray(), X)
         np.testing.assert_array_equal(
-            read_data(file, drop=["1", "-1"]).X.toarray(), X[:, [0, 2]]
+            read_data(file, drop=["1", "3"]).X.toarray(), X[:, [0, 2]]
         )
 
 
@@ -87,7 +87,7 @@ def test_the_column_of_agents_is_no_feature(tmp_path, suffix):
         table.to_csv(file, index=False)
     else:
         table.to_parquet(file)
-    for agents in ("site", "1", "-5"):
+    for agents in ("site", "1"):
         data = read_data(file, agents, drop=["code"])
         assert list(data.X.columns) == list("abcd")
         assert data.agents == table["site"].tolist()
@@ -101,7 +101,7 @@ def test_the_column_of_agents_is_no_feature(tmp_path, suffix):
 def test_the_column_of_agents_of_an_array(tmp_path):
     X = np.column_stack([matrix(), [0, 1, 1, 0, 2, 2, 0]])
     np.save(tmp_path / "a.npy", X)
-    data = read_data(tmp_path / "a.npy", "-1")
+    data = read_data(tmp_path / "a.npy", "4")
     assert data.agents == [0, 1, 1, 0, 2, 2, 0]
     assert all(type(label) is int for label in data.agents)
     np.testing.assert_array_equal(data.X, X[:, :-1])
@@ -131,9 +131,9 @@ def test_a_column_goes_before_a_file_of_the_same_name(tmp_path, monkeypatch):
 def test_find_column():
     assert find_column(["a", "3", "b"], "3") == 1
     assert find_column(["a", "b", "c"], "2") == 2
-    assert find_column(["a", "b"], "-2") == 0
+    assert find_column(["a", "-1", "b"], "-1") == 1
     assert find_column([0, 1, 2], "1") == 1
-    for missing in ("2", "-3", "x", ""):
+    for missing in ("2", "-1", "-2", "-0", "x", ""):
         assert find_column(["a", "b"], missing) is None
 
 
@@ -290,6 +290,15 @@ def test_bad_columns_and_labels(tmp_path):
         "'d' and 1 more; nor is there such a file"
     )
     assert "they are numbered 0 to 3; nor is there" in message(read_data, array, "4")
+    for number in ("-1", "-4"):
+        assert message(read_data, array, None, [number]) == (
+            f"--drop {number}: {array} has no such column; columns are numbered 0 to "
+            "3, not from the end"
+        )
+    assert message(read_data, table, "-1") == (
+        f"--agents -1: {table} has no such column; columns are numbered 0 to 5, not "
+        "from the end; nor is there such a file"
+    )
     assert f"--drop x: {table} has no such column" in message(
         read_data, table, "site", ["x"]
     )

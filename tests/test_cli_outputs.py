@@ -164,6 +164,29 @@ def test_a_directory_without_results_is_used(array, tmp_path):
 
 
 @pytest.mark.usefixtures("no_fit")
+@pytest.mark.parametrize("name", ["o.txt", "o.CSV", "o.csv.gz", "o.npy", "o.html"])
+def test_a_directory_is_not_named_like_a_file(array, tmp_path, name):
+    assert refused("fit", array, *QUICK, "--out", tmp_path / name) == (
+        f"{tmp_path / name}: is named like a file; the output is a directory or a new "
+        ".npz file"
+    )
+    assert not (tmp_path / name).exists()
+    (tmp_path / name).write_text("mine")
+    for force in ((), ("--force",)):
+        assert "is a file; the output is a directory" in refused(
+            "fit", array, *QUICK, "--out", tmp_path / name, *force
+        )
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_directories_may_have_dots(array, tmp_path):
+    (tmp_path / "o.txt").mkdir()
+    for name in ("o.txt", "run-0.5"):
+        succeeded("fit", array, *QUICK, "--out", tmp_path / name)
+        assert (tmp_path / name / "W.npy").exists()
+
+
+@pytest.mark.usefixtures("no_fit")
 def test_outputs_that_cannot_be_written(array, tmp_path, monkeypatch):
     file, folder = tmp_path / "file", tmp_path / "o.npz"
     file.write_text("")

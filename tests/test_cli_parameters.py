@@ -179,6 +179,8 @@ def test_numbers_keep_their_kind():
         ("partition", "", "a number of agents (5), block sizes"),
         ("adjacency", "cube", "one of random, ring, complete, star, path nor a file"),
         ("init", "nndsvd", "one of ones, random nor a file"),
+        ("init", "", "one of ones, random nor a file"),
+        ("adjacency", "", "one of random, ring, complete, star, path nor a file"),
     ],
 )
 def test_values_that_are_refused(name, text, expected):
@@ -186,6 +188,14 @@ def test_values_that_are_refused(name, text, expected):
     assert found.startswith(f"{PARAMETERS[name].flag} {text}: ")
     assert expected in found
     assert "\n" not in found
+
+
+@pytest.mark.parametrize(
+    "name", sorted(name for name, each in PARAMETERS.items() if each.number is Real)
+)
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "-1"])
+def test_numbers_that_no_parameter_takes(name, text):
+    assert refusal(name, text).startswith(f"{PARAMETERS[name].flag} {text}: should be")
 
 
 def test_partition():

@@ -140,6 +140,25 @@ def test_what_is_refused_before_the_fit(data, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("command", ["fit", "audit"])
+@pytest.mark.parametrize("name", ["r.txt", "r.pdf", "r", "r.html.gz", ".html"])
+def test_a_report_is_named_as_html(data, tmp_path, monkeypatch, command, name):
+    forbid_fit(monkeypatch)
+    file = tmp_path / name
+    expected = f"--report {file}: is written as HTML; the name should end in .html"
+    assert refused(command, data, "--report", file).startswith(expected)
+    file.write_text("mine")
+    refusal = refused(command, data, "--report", file, "--force")
+    assert refusal.startswith(expected)
+    assert file.read_text() == "mine"
+
+
+def test_a_report_may_be_named_otherwise(data, tmp_path):
+    for name in ("r.htm", "R.HTML"):
+        succeeded("fit", data, *QUICK, "--report", tmp_path / name)
+        assert (tmp_path / name).read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize("command", ["fit", "audit"])
 def test_without_matplotlib(data, tmp_path, monkeypatch, command):
     forbid_fit(monkeypatch)
     for module in [name for name in sys.modules if name.startswith("matplotlib")]:

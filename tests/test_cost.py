@@ -7,6 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.decomposition import NMF
 
 from skppdnmf import CostWarning, PrivateDistributedNMF, estimate_cost
 from skppdnmf import _cost as cost
@@ -168,6 +169,17 @@ def test_bad_input_is_refused_as_by_fit(parameters, n_features, message):
     estimator = PrivateDistributedNMF(encryption="simulated").set_params(**parameters)
     with pytest.raises(ValueError, match=message):
         estimate_cost(estimator, n_features)
+
+
+@pytest.mark.parametrize("n_components", [None, 3])
+@pytest.mark.parametrize(
+    ("other", "name"), [(NMF(2), "NMF"), (None, "NoneType"), ("fit", "str")]
+)
+def test_other_estimators_are_refused_by_name(other, name, n_components):
+    with pytest.raises(
+        TypeError, match=f"expected a PrivateDistributedNMF, got a {name}$"
+    ):
+        estimate_cost(other, 5, n_components)
 
 
 @pytest.mark.parametrize("partition", [np.int64(5), [10, 20, 30], [0.5, 0.25, 0.25]])

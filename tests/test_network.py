@@ -248,7 +248,9 @@ class TestRefusals:
         [
             (np.zeros((2, 3)), r"square matrix; it has shape \(2, 3\)"),
             (sparse.coo_array((10**6, 2)), r"it has shape \(1000000, 2\)"),
-            (None, r"it has shape \(\)"),
+            (None, "adjacency=None is not one of 'random', 'ring', .* nor a graph"),
+            (5, r"adjacency=5 is not one of .* \(a square matrix of 0 and 1, "),
+            ({0: [1], 1: [0]}, r"adjacency=\{0: \[1\], 1: \[0\]\} is not one of"),
             ([0, 1], r"it has shape \(2,\)"),
             ([[0, 1], [1]], r"it has shape \(2,\)"),
             ([np.zeros((2, 1)), np.zeros((2, 2))], "not a matrix"),
@@ -330,6 +332,17 @@ class TestRefusals:
         frame.iloc[0, 1] = pd.NA
         with pytest.raises(ValueError, match=r"\(nan\): 0 and 1"):
             make_network(frame)
+
+    @pytest.mark.parametrize("label", [float("nan"), np.nan, pd.NaT, pd.NA, None])
+    def test_missing_labels_are_named_with_their_place(self, label):
+        message = r"missing labels: .* \(agent 1\)$"
+        frame = pd.DataFrame(PATH)
+        frame.index = frame.columns = pd.Index(["a", label, "c"], dtype=object)
+        with pytest.raises(ValueError, match=message):
+            make_network(frame)
+        if label is not None:  # which networkx refuses as a node
+            with pytest.raises(ValueError, match=message):
+                make_network(nx.path_graph(["a", label, "c"]))
 
     @pytest.mark.parametrize("weight", [0.5, 2, 0, -1, float("nan"), None, "far"])
     def test_networkx_weights(self, weight):

@@ -11,6 +11,7 @@ from ._audit_report import audit_page
 from ._options import (
     FILE_HELP,
     DataCommand,
+    PositiveNumber,
     check_report,
     compute,
     data_options,
@@ -42,7 +43,7 @@ counted from 0.
 )
 @click.option(
     "--max-seconds",
-    type=click.FloatRange(min=0),
+    type=PositiveNumber(),
     help="Time for all simulations together.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress.")

@@ -104,12 +104,17 @@ def _column_to_drop(path: Path, names: list[Any], wanted: str) -> int:
     """Position of a column to leave out."""
     column = find_column(names, wanted)
     if column is None:
-        raise CommandError(f"--drop {wanted}: {_no_column(path, names)}")
+        raise CommandError(f"--drop {wanted}: {_no_column(path, names, wanted)}")
     return column
 
 
-def _no_column(path: Path, names: list[Any]) -> str:
+def _no_column(path: Path, names: list[Any], wanted: str) -> str:
     """Say that there is no such column, and which there are."""
+    if re.fullmatch(r"-\d+", wanted):
+        return (
+            f"{path} has no such column; columns are numbered 0 to {len(names) - 1}, "
+            "not from the end"
+        )
     if isinstance(names[0], int):
         return f"{path} has no such column; they are numbered 0 to {len(names) - 1}"
     named = name_some([repr(name) for name in names])
@@ -128,7 +133,8 @@ def _read_agents(
     file = Path(agents)
     if not file.exists():
         raise CommandError(
-            f"--agents {agents}: {_no_column(path, names)}; nor is there such a file"
+            f"--agents {agents}: {_no_column(path, names, agents)}; nor is there such "
+            "a file"
         )
     return read_labels(file), None
 

@@ -16,6 +16,7 @@ from ._fit_report import fit_page
 from ._options import (
     FILE_HELP,
     DataCommand,
+    GivenPath,
     check_report,
     compute,
     data_options,
@@ -43,7 +44,7 @@ Prints what the fit came to. Rows and columns are counted from 0.
 @click.option(
     "--out",
     metavar="DIRECTORY|FILE.npz",
-    type=click.Path(path_type=Path, readable=False),
+    type=GivenPath(),
     help="Write components, right factor (W), history, graph, and which agent holds "
     "which sample. A directory gets components.csv too if FILE is a table.",
 )

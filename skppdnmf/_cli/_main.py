@@ -25,9 +25,12 @@ from ._fit import fit
 
 HELP = """Nonnegative matrix factorisation of data that several agents hold.
 
-The agents exchange ciphertexts only; what that protects and what it does not is
-said in the security page of the documentation, and `skppdnmf audit` measures it on
-your data. This program runs all agents in one process, on data that are all here.
+Neighbours exchange Paillier ciphertexts under --protocol consensus, the default, if
+--encryption is paillier. Under --protocol secure-sum nothing is encrypted this way:
+agents send masked sums, and each learns the totals. What that protects and what it
+does not is said in the security page of the documentation, and `skppdnmf audit`
+measures it on your data. This program runs all agents in one process, on data that
+are all here.
 
 Exit codes: 0 success, 1 a failed computation, 2 wrong usage, parameters or data,
 3 a fit that did not converge under --strict, 130 an interrupt.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from .._estimator import PrivateDistributedNMF
 from ..exceptions import DropoutError
 from ._data import Data, read_data
 from ._errors import FAILED, CommandError, describe
-from ._outputs import check_writable
+from ._outputs import check_report_name, check_writable
 from ._values import given_parameters, parameter_options
 
 FILE_HELP = """FILE is a matrix with a sample in each row: .npy, .npz (an array X, the
@@ -52,6 +53,132 @@ class DataCommand(click.Command):
             ]
             with formatter.section(title):
                 formatter.write_dl(records)
+
+
+def refuse_empty(value: Any, param: click.Parameter | None) -> None:
+    """Refuse an empty text, of which a path would make the current directory.
+
+    Parameters
+    ----------
+    value : object
+        As given.
+    param : click.Parameter or None
+        The option or argument.
+
+    Raises
+    ------
+    CommandError
+        If it is a text of nothing but white space.
+    """
+    if isinstance(value, str) and not value.strip():
+        is_option = isinstance(param, click.Option)
+        name = param.opts[0] if is_option else "FILE"  # type: ignore[union-attr]
+        raise CommandError(f"{name} {value!r}: should not be empty")
+
+
+class GivenText(click.types.StringParamType):
+    """A text that is not empty."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Return the text.
+
+        Parameters
+        ----------
+        value : str
+            As given.
+        param : click.Parameter or None
+            The option.
+        ctx : click.Context or None
+            Where it was given.
+
+        Returns
+        -------
+        str
+            The same.
+
+        Raises
+        ------
+        CommandError
+            If it is empty.
+        """
+        refuse_empty(value, param)
+        return super().convert(value, param, ctx)
+
+
+class GivenPath(click.Path):
+    """A path that is not empty; what is there is checked elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, readable=False)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Return the path.
+
+        Parameters
+        ----------
+        value : str
+            As given.
+        param : click.Parameter or None
+            The option or argument.
+        ctx : click.Context or None
+            Where it was given.
+
+        Returns
+        -------
+        Path
+            Of a file or directory.
+
+        Raises
+        ------
+        CommandError
+            If it is empty.
+        """
+        refuse_empty(value, param)
+        return super().convert(value, param, ctx)
+
+
+class PositiveNumber(click.ParamType):
+    """A finite number above 0."""
+
+    name = "number"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Return the number.
+
+        Parameters
+        ----------
+        value : str
+            As given.
+        param : click.Parameter or None
+            The option.
+        ctx : click.Context or None
+            Not used.
+
+        Returns
+        -------
+        float
+            Checked.
+
+        Raises
+        ------
+        CommandError
+            If it is not a number, not finite or not above 0.
+        """
+        refuse_empty(value, param)
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not 0 < number < math.inf:
+            name = self.name if param is None else param.opts[0]
+            raise CommandError(f"{name} {value}: should be a finite number above 0")
+        return number
 
 
 class ImageShape(click.ParamType):
@@ -107,9 +234,10 @@ def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
         The same, for `click.command`.
     """
     options = (
-        click.argument("file", type=click.Path(path_type=Path, readable=False)),
+        click.argument("file", type=GivenPath()),
         click.option(
             "--agents",
+            type=GivenText(),
             metavar="COLUMN|FILE",
             help="Which agent holds which sample: a column of FILE, by name or number "
             "from 0, which is then no feature; or a file with a label in each line, or "
@@ -117,9 +245,10 @@ def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--drop",
+            type=GivenText(),
             metavar="COLUMN",
             multiple=True,
-            help="Leave a column out, by name or number. May be repeated.",
+            help="Leave a column out, by name or number from 0. May be repeated.",
         ),
         click.option(
             "--header/--no-header",
@@ -131,7 +260,7 @@ def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--report",
             metavar="FILE.html",
-            type=click.Path(path_type=Path, readable=False),
+            type=GivenPath(),
             help="Write a report with figures, in one HTML file.",
         ),
         click.option(
@@ -253,14 +382,15 @@ def check_report(ctx: click.Context) -> None:
     Raises
     ------
     CommandError
-        If matplotlib is not installed, the file exists or cannot be written, or if
-        there are options for a report that is not wanted.
+        If matplotlib is not installed, the file exists, cannot be written or is not
+        named as HTML, or if there are options for a report that is not wanted.
     """
     report = ctx.params["report"]
     if report is None:
         if ctx.params["image_shape"] is not None:
             raise CommandError("--image-shape is for --report, which is not given")
         return
+    check_report_name(report)
     check_writable(report, ctx.params["force"])
     try:
         import matplotlib.figure  # noqa: F401

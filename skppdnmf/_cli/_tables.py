@@ -159,23 +159,23 @@ def find_column(columns: Sequence[Any], wanted: str) -> int | None:
     columns : sequence
         Names; numbers where there are none.
     wanted : str
-        A name, or a number from 0; negative ones count from the end.
+        A name, or a number from 0.
 
     Returns
     -------
     int or None
-        None if there is no such column.
+        None if there is no such column; negative numbers name none.
 
     Examples
     --------
     >>> from skppdnmf._cli._tables import find_column
-    >>> find_column(["a", "7", "b"], "7"), find_column(["a", "7", "b"], "-1")
+    >>> find_column(["a", "7", "b"], "7"), find_column(["a", "7", "b"], "2")
     (1, 2)
     """
     if wanted in columns:
         return list(columns).index(wanted)
-    if re.fullmatch(r"-?\d+", wanted) and -len(columns) <= int(wanted) < len(columns):
-        return int(wanted) % len(columns)
+    if re.fullmatch(r"\d+", wanted) and int(wanted) < len(columns):
+        return int(wanted)
     return None
 
 

@@ -201,7 +201,8 @@ def read_file(parameter: Parameter, text: str) -> Any:
         If there is no such file or it cannot be read.
     """
     path = Path(text)
-    if not path.exists():
+    # The path of an empty text is the current directory.
+    if not text.strip() or not path.exists():
         raise CommandError(
             f"{parameter.flag} {text}: is neither one of "
             f"{', '.join(parameter.options)} nor a file"
