@@ -109,7 +109,10 @@ def _pivot(A: Array, B: Array, cost: Array) -> Array:
     # The least squares solution has nearly the right signs.
     free = np.einsum("nk,jk->nj", B, inverse)
     passive = free > 0
-    well = np.linalg.norm(ridged, 2) * np.linalg.norm(inverse, 2) < _WELL_CONDITIONED
+    # A large cost would cancel where the unconstrained solution is corrected.
+    well = not cost.any() and (
+        np.linalg.norm(ridged, 2) * np.linalg.norm(inverse, 2) < _WELL_CONDITIONED
+    )
     best = np.full(n_samples, n_components + 1)
     trials = np.full(n_samples, _TRIALS)
     for _ in range(_MAX_PIVOTS):

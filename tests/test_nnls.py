@@ -217,6 +217,18 @@ def test_batches_of_systems_do_not_show(monkeypatch):
     np.testing.assert_array_equal(solve_nnls(X, H), W)
 
 
+@pytest.mark.parametrize("small", [1e-3, 1e-12, 1e-18, 1e-30, 1e-200])
+def test_penalty_on_a_vanishing_component(small):
+    """It costs more than it can gain; the others are as if it were not there."""
+    H = np.eye(3) + 0.1
+    X = np.array([[1.0, 2.0, 0.5]])
+    expected = solve_nnls(X, H[:2], l1=0.1)
+    H[2] *= small
+    W = solve_nnls(X, H, l1=0.1)
+    np.testing.assert_allclose(W[:, :2], expected, rtol=1e-9)
+    assert W[0, 2] == 0.0
+
+
 def test_does_not_change_its_arguments():
     X, H = draw(5, 6, 3, seed=13)
     before = X.copy(), H.copy()
