@@ -69,6 +69,18 @@ def round_half_even(numerator, denominator):
     )
 
 
+@pytest.mark.parametrize("word", [-(2**31), 2**31 - 1, 0])
+def test_dithers_of_scalar_masks_at_the_ends(word):
+    """Of every mask."""
+    least, most = mask_range(12)
+    n_masks = (most - least) // 2 + 1
+    for index in range(-(n_masks // 2), n_masks // 2 + 1):
+        words = [round(index * 2**32 / n_masks), word]
+        (mask,), (dither,) = draw_secrets([FixedWords(words)], layout(1, "scalar"))
+        assert mask == 2 * index + (least + most) // 2
+        assert 2 * abs(dither[0]) < mask[0]
+
+
 @pytest.mark.parametrize("mask_bits", [5, 8, 12])
 def test_masks_are_uniform(mask_bits):
     least, most = mask_range(mask_bits)

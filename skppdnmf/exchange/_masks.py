@@ -145,7 +145,7 @@ def draw_secrets(
     A random word w in [-2**31, 2**31) stands for ``x = n_masks * w / 2**32``. The
     whole number nearest to x selects the mask G, and x less this number, times G and
     rounded, is the dither. G is odd, so that as many dithers are below zero as above.
-    All of it is exact in double precision. Masks are uniform up to a factor within
+    This is exact in double precision. Masks are uniform up to a factor within
     ``1 +- 2**-21`` and dithers, for a given mask, up to one within ``1 +- 2**-9``.
     Under scalar masking the mask has a word of its own.
 
@@ -180,7 +180,8 @@ def draw_secrets(
                 line[:] = stream.words(len(line))
             if scalar:
                 G = masks[row]
-                x *= 1.0 / _WORDS
+                # A little less: the least word must not lie halfway between dithers.
+                x *= (1.0 - 1.0 / _WORDS) / _WORDS
             else:
                 G = masks[row, span]
                 _split(x, least, most, out=G)
