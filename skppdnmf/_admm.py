@@ -41,7 +41,14 @@ class RightState(NamedTuple):
 
 def invert(A: Array, shift: float) -> Array:
     """Return ``(A + shift I)^-1`` for a positive semidefinite A of shape (K, K)."""
-    return np.linalg.inv(A + shift * np.eye(len(A)))
+    try:
+        return np.linalg.inv(A + shift * np.eye(len(A)))
+    except np.linalg.LinAlgError as error:
+        raise ValueError(
+            "the normal equations of a factor are singular in double precision: "
+            f"entries up to {np.abs(A).max():.3g} beside penalties of {shift:.3g}; "
+            "rescale X or init, or change mu, eta or g_max"
+        ) from error
 
 
 def left_step(

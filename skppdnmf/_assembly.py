@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+from bisect import bisect_left
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,10 @@ from .exchange import (
     valid_key_size,
     warn_insecure,
 )
+
+
+# Ties between agents that are broken with regard to the graph, then by number.
+_MOST_TIES = 32
 
 
 class Seeds(NamedTuple):
@@ -100,17 +105,20 @@ def common_start(
     return start
 
 
-def canonical_order(parts: list[Any]) -> NDArray[np.intp]:
+def canonical_order(parts: list[Any], adjacency: NDArray[np.int8]) -> NDArray[np.intp]:
     """Order the agents by what they hold, so that their numbering has no effect.
 
     The masks' seeds and the order of sums follow this order. Sums are compared to
     six digits relative to the whole: the order is the same for scaled, sparse and
-    single precision data.
+    single precision data. Agents that hold the same, as relays do, are told apart by
+    their neighbours, and their neighbours' neighbours.
 
     Parameters
     ----------
     parts : list of ndarray or sparse matrix of shape (n_i, F)
         The agents' samples.
+    adjacency : ndarray of shape (N, N)
+        The graph.
 
     Returns
     -------
@@ -120,11 +128,41 @@ def canonical_order(parts: list[Any]) -> NDArray[np.intp]:
     columns = [np.asarray(part.sum(axis=0), dtype=float).ravel() for part in parts]
     whole = sum(float(column.sum()) for column in columns) or 1.0
     ramp = np.linspace(0.0, 1.0, len(columns[0]))
-    keys = [
+    keys: list[Any] = [
         (part.shape[0], f"{column.sum() / whole:.5e}", f"{column @ ramp / whole:.5e}")
         for part, column in zip(parts, columns, strict=True)
     ]
-    return np.array(sorted(range(len(parts)), key=lambda k: keys[k]), dtype=np.intp)
+    neighbours = [np.flatnonzero(row).tolist() for row in adjacency]
+    ranks = _ranks(keys)
+    for _ in range(_MOST_TIES):
+        ranks = _refined(ranks, neighbours)
+        tied = [k for k, rank in enumerate(ranks) if ranks.count(rank) > 1]
+        if not tied:
+            break
+        # All that are tied look alike from everywhere: any may come first, and those
+        # around it follow.
+        first = min(tied, key=ranks.__getitem__)
+        ranks = _ranks([(rank, k != first) for k, rank in enumerate(ranks)])
+    return np.array(sorted(range(len(parts)), key=ranks.__getitem__), dtype=np.intp)
+
+
+def _refined(ranks: list[int], neighbours: list[list[int]]) -> list[int]:
+    """Tell agents of one rank apart by the ranks around them, as far as possible."""
+    n_kinds = 0
+    while n_kinds < len(set(ranks)) < len(ranks):
+        n_kinds = len(set(ranks))
+        around = [sorted(ranks[j] for j in row) for row in neighbours]
+        ranks = _ranks(list(zip(ranks, around, strict=True)))
+    return ranks
+
+
+def _ranks(keys: list[Any]) -> list[int]:
+    """Places of the keys among the distinct ones."""
+    order: list[Any] = []
+    for key in sorted(keys):
+        if not order or key != order[-1]:
+            order.append(key)
+    return [bisect_left(order, key) for key in keys]
 
 
 def make_settings(network: Network, **parameters: Any) -> AgentSettings:
@@ -154,9 +192,9 @@ def make_ciphers(
     """Make each agent's cipher; Paillier keys are fresh in every fit."""
     if encryption is None or n_agents == 1:
         return [PlainCipher() for _ in range(n_agents)]
+    valid_key_size(key_size, "djn")  # what is simulated could be encrypted
     if encryption == "simulated":
         return [SimulatedCipher(key_size) for _ in range(n_agents)]
-    valid_key_size(key_size, "djn")
     if key_size < SECURE_KEY_SIZE:  # once, and not in a worker where no one sees it
         warn_insecure(key_size)
     # Before version 1.4 joblib took a given None for 1, whatever the context says.

@@ -321,3 +321,8 @@ def test_no_samples(convert):
     np.testing.assert_array_equal(admm.left_products(W, X), np.zeros((K, F)))
     assert admm.right_products(X, H).shape == (0, K)
     assert admm.squared_residual(X, W, H) == 0.0
+
+
+def test_singular_normal_equations_are_named():
+    with pytest.raises(ValueError, match=r"singular .*up to 1e\+20 beside .* of 1;"):
+        admm.invert(np.full((2, 2), 1e20), 1.0)

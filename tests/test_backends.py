@@ -136,6 +136,21 @@ def test_numbering_of_agents_has_no_effect(X, encryption):
         } == other.traffic_["edges"]
 
 
+@pytest.mark.parametrize("cuts", [(30, 30, 60), (60, 0, 0, 60), (60, 0, 0, 0, 60)])
+def test_numbering_of_agents_that_hold_the_same_has_no_effect(X, cuts):
+    """Relays, and copies of the same samples, on a ring."""
+    n = len(cuts) + 1
+    parts = [X[:30], *(X[:size] for size in cuts)]
+    ring = np.roll(np.eye(n), 1, axis=1)
+    ring = np.maximum(ring, ring.T)
+    one = model(adjacency=ring).fit(parts)
+    for seed in range(3):
+        old = np.random.default_rng(seed).permutation(n)
+        other = model(adjacency=ring[np.ix_(old, old)])
+        other.fit([parts[k] for k in old])
+        assert_array_equal(other.components_, one.components_)
+
+
 def test_order_of_parts_has_no_effect_on_the_components(X):
     parts = [X[:80], X[80:130], X[130:]]
     one = model(adjacency="complete").fit(parts)

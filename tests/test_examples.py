@@ -139,7 +139,7 @@ def check_audit(text):
     assert row(text, "greatest common divisor") == [100, 0, 0]
     assert row(text, "joint mask fit")[1] > 90
     assert row(text, "joint mask fit")[2] < 50
-    assert row(text, "simulation ")[2] > 90
+    assert row(text, "simulation ")[2] > 70
     assert row(text, "eavesdropper")[2] < 5
     assert "Weakest agent: 3 (it holds one sample; it has one neighbour)." in text
     on_path, on_ring = (row(text, graph)[-1] for graph in ("path", "ring"))
