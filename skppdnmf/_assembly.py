@@ -29,7 +29,6 @@ from .exchange import (
     warn_insecure,
 )
 
-
 # Ties between agents that are broken with regard to the graph, then by number.
 _MOST_TIES = 32
 
