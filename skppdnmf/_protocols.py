@@ -31,6 +31,9 @@ from ._sum_assembly import make_sum_agents, plan_sums, random_starts
 from ._warn import warn_user
 from .exceptions import PrivacyWarning
 
+# With fewer agents that hold samples the secure sum hides nothing.
+LEAST_HOLDERS = 3
+
 Runner = Callable[..., tuple[Outcome, NDArray[np.intp]]]
 
 
@@ -54,8 +57,8 @@ def warn_of_leaks(
         return
     messages = []
     labels, sizes = partition.labels, partition.sizes
+    n_holders = int(np.count_nonzero(sizes))
     if estimator.protocol == "secure-sum":
-        n_holders = int(np.count_nonzero(sizes))
         largest = int(np.argmax(sizes))
         others = int(sizes.sum() - sizes[largest])
         if n_holders == 1:
@@ -75,18 +78,30 @@ def warn_of_leaks(
                 "totals, though not whose they are"
             )
     else:
+        sums_protect = n_holders >= LEAST_HOLDERS
+        holders = "one agent" if n_holders == 1 else "two agents"
+        more_holders = (
+            "more agents with samples would help: the secure sum, too, hides nothing "
+            f"with {holders} that hold any"
+        )
         if estimator.masking == "scalar":
+            way_out = 'protocol="secure-sum" protects' if sums_protect else more_holders
             messages.append(
                 'masking="scalar" lets a neighbour solve for the samples of an agent '
                 "that holds few, with the one unknown factor of each round; "
-                'masking="entrywise" stops that, protocol="secure-sum" protects'
+                f'masking="entrywise" makes that harder, {way_out}'
             )
         single = [repr(labels[k]) for k in np.flatnonzero(network.degrees == 1)]
         if single:
+            way_out = 'give them more, or use protocol="secure-sum"'
+            if not sums_protect:
+                # Of two agents neither can be given another neighbour.
+                few = network.n_agents == 2
+                way_out = more_holders if few else f"give them more; {more_holders}"
             messages.append(
                 f"agents with one neighbour: {name_some(single[:5], len(single))}; "
                 "that neighbour knows all they receive and can reconstruct their "
-                'data from their answers; give them more, or use protocol="secure-sum"'
+                f"data from their answers; {way_out}"
             )
     for message in messages:
         warn_user(message, PrivacyWarning)
@@ -126,7 +141,7 @@ def run_consensus(
         The agent of each report.
     """
     parts = [X[rows] for rows in partition.samples]
-    order = canonical_order(parts)
+    order = canonical_order(parts, network.adjacency)
     network = network.permuted(order)
     settings = make_settings(network, **agent_parameters(estimator))
     expected = expect(network, settings, start, estimator.encryption, estimator.n_jobs)

@@ -115,6 +115,43 @@ def test_one_request_to_all_neighbours_is_no_repetition():
     assert EavesdropperAttack().run(one, None, 0).details["repeated"] == 0
 
 
+def random_lowest_bits(one, seed):
+    """Links whose ciphertexts end in random bytes, the copies of a request in equal."""
+    rng = np.random.default_rng(seed)
+    drawn = {}
+
+    def change(letter, k):
+        if not letter.n_ciphertexts:
+            return letter
+        if letter.data not in drawn:
+            data = bytearray(letter.data)
+            for n in range(letter.n_ciphertexts):
+                end = len(data) - n * 2 * KEY_SIZE // 8
+                data[end - 8 : end] = rng.bytes(8)
+            drawn[letter.data] = bytes(data)
+        return letter._replace(data=drawn[letter.data])
+
+    return changed(one, change)
+
+
+def test_copies_of_a_request_are_no_leak():
+    """Random bits tell nothing although each request goes over two links."""
+    one = transcript(
+        encryption="paillier", key_size=KEY_SIZE, adjacency="complete", max_iter=1
+    )
+    found = [
+        EavesdropperAttack(random_state=seed).read(random_lowest_bits(one, seed))
+        for seed in range(12)
+    ]
+    assert [details["error"] for details in found] == [0.5] * 12
+    assert [details["repeated"] for details in found] == [0] * 12
+    assert min(details["uniform"] for details in found) > 1e-3
+    sent = sum(
+        letter.n_ciphertexts for some in one.links.letters.values() for letter in some
+    )
+    assert {details["ciphertexts"] for details in found} == {sent}
+
+
 def test_without_ciphertexts():
     with pytest.raises(ValueError, match='encryption="paillier"'):
         EavesdropperAttack().run(transcript())

@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import NMF
 
 from skppdnmf import PrivateDistributedNMF
-from skppdnmf.audit import audit_report
+from skppdnmf.audit import AuditReport, Leakage, audit_report
 
 CONSENSUS = ["scalar, no dither", "scalar", "entrywise"]
 COLUMNS = [*CONSENSUS, "secure-sum"]
@@ -102,6 +102,7 @@ def test_text(report):
     for word in (*ROWS, *COLUMNS, "'west'", "it has one neighbour", "Change:"):
         assert word in text
     assert "Not run:" in text
+    assert "'least squares' may succeed by luck" in text
     assert "masking='entrywise' is in use" in text
     assert max(map(len, text.splitlines())) < 160
     assert "west" in repr(report)
@@ -131,6 +132,51 @@ def test_scalar_masks_are_told_to_change_and_time_is_kept():
     assert any("max_seconds=0" in one.reason for one in simulations)
     assert report.table["simulation"]["scalar"] is None
     assert "not run" in str(report)
+
+
+def made_up(n_holders, summed, masking="entrywise"):
+    """A report on a simulation that finds all, and a share under the secure sum."""
+    leakages = {column: {row: [] for row in ROWS} for column in COLUMNS}
+    common = {"guess_error": 1.0, "n_samples": 5, "n_neighbours": 2}
+    one = Leakage("SimulationAttack", 0, 1, "samples", error=0.0, **common)
+    leakages[masking]["simulation"] = [one]
+    if summed is not None:
+        one = Leakage("PooledSimulation", 0, None, "pool", error=1 - summed, **common)
+        leakages["secure-sum"]["simulation, no names"] = [one]
+    return AuditReport(leakages, [], masking, [], n_holders)
+
+
+@pytest.mark.parametrize("masking", ["scalar", "entrywise"])
+@pytest.mark.parametrize(
+    ("n_holders", "summed", "is_advised", "text"),
+    [
+        (1, None, False, "more agents with samples: with 1, fewer than 3"),
+        (2, 0.78, False, "more agents with samples: with 2, fewer than 3"),
+        (2, 0.0, False, "more agents with samples: with 2, fewer than 3"),
+        (3, 0.78, False, "78 % were recovered here"),
+        (3, 0.1, True, "the totals only"),
+        (3, None, True, "no attack on them was run"),
+    ],
+)
+def test_the_secure_sum_is_advised_where_it_protects(
+    n_holders, summed, is_advised, text, masking
+):
+    report = made_up(n_holders, summed, masking)
+    assert report.weakest == 1
+    assert ('protocol="secure-sum"' in " ".join(report.advice)) == is_advised
+    assert text in report.advice[0]
+    assert ("join" in " ".join(report.advice)) == (n_holders > 2)
+
+
+@pytest.mark.parametrize("relay", [False, True])
+def test_two_agents_with_samples_are_not_told_to_sum(relay):
+    X, agents = data()
+    parts = [X[agents != VICTIM], X[agents == VICTIM], *[X[:0]] * relay]
+    result = audit_report(model(max_iter=1), parts, max_seconds=0.0)
+    assert result.n_holders == 2
+    assert result.advice
+    assert 'protocol="secure-sum"' not in str(result)
+    assert "more agents with samples" in result.advice[0]
 
 
 def test_relays_are_reported():

@@ -109,6 +109,7 @@ def audit_report(
     skipped: list[Skipped] = []
     notes: list[str] = []
     n_rounds: dict[str, int] = {}
+    n_holders = 0
     secure = estimator.protocol == SECURE_SUM
     own = SECURE_SUM if secure else estimator.masking
     # First what is in use, should time run short, and what would be the way out.
@@ -127,6 +128,9 @@ def audit_report(
             skipped.append(Skipped(protection, SIMULATION, None, None, str(error)))
             continue
         view = transcript.view(transcript.agents[0])
+        n_holders = sum(
+            transcript.view(agent).X.shape[0] > 0 for agent in transcript.agents
+        )
         if protection == SECURE_SUM:
             audit = SumAudit(transcript, deadline, random_state)
             n_rounds["secure sum"] = len(view.sums) - 1
@@ -148,10 +152,13 @@ def audit_report(
         "The attackers were told the number of their victims' samples.",
         "The consensus's links were read in one iteration under keys of "
         f"{_STUDY_KEY} bits.",
+        f"One run of {EQUATIONS!r} may succeed by luck: for masks it does not know "
+        "it takes their mean, which may be near.",
+        "A share that comes again in fits with other seeds is no luck.",
         *notes,
         "Other attacks may recover more: a low share is no guarantee.",
     ]
-    return AuditReport(leakages, skipped, own, notes)
+    return AuditReport(leakages, skipped, own, notes, n_holders)
 
 
 def _study(

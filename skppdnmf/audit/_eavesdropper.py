@@ -48,9 +48,11 @@ class EavesdropperAttack:
     Notes
     -----
     The error is that of the game, with three standard errors added: what chance does
-    not explain. Guessing errs in half of all cases. The headers of the messages are
-    not encrypted; ``details["headers"]`` lists what can be read there and, with a
-    reference, ``details["headers_differ"]`` by what it tells the data sets apart.
+    not explain. Guessing errs in half of all cases. A request goes to all neighbours
+    alike; only ``details["ciphertexts"]`` counts its copies. The headers of the
+    messages are not encrypted; ``details["headers"]`` lists what can be read there
+    and, with a reference, ``details["headers_differ"]`` by what it tells the data
+    sets apart.
 
     Under the secure sum ``details["in_clear"]`` lists the kinds of messages that are
     not masked. Totals are not: who reads them knows what an agent without samples
@@ -151,14 +153,15 @@ class EavesdropperAttack:
             return self._read_sums(links, victim)
         letters = _letters(links, victim)
         ciphers = _ciphertexts(letters)
-        bits = _low_bits(ciphers)
+        once = _ciphertexts(_without_copies(letters))
+        bits = _low_bits(once)
         if self.reference is None:
-            n = len(ciphers) // 2
+            n = len(once) // 2
             halves = [bits[:n], bits[n:]]
         else:
             others = _letters(self.reference.links, victim)
-            halves = [bits, _low_bits(_ciphertexts(others))]
-        lowest = np.array([one.data[-1] for one in ciphers])
+            halves = [bits, _low_bits(_ciphertexts(_without_copies(others)))]
+        lowest = np.array([one.data[-1] for one in once])
         details: dict[str, Any] = {
             "error": self._game(*halves),
             "ciphertexts": len(ciphers),
@@ -221,6 +224,19 @@ def _letters(links: LinkView, victim: Label) -> list[Letter]:
             'fit with encryption="paillier" (a small key_size will do for a study)'
         )
     return sorted(letters, key=lambda letter: letter.turn)
+
+
+def _without_copies(letters: list[Letter]) -> list[Letter]:
+    """Keep each request once, which goes to all neighbours alike."""
+    # Of a copy in both parts, that to fit and that to judge, the game knows the answer.
+    first: dict[Any, Letter] = {}
+    for place, letter in enumerate(letters):
+        # What comes again anywhere else is a repetition, which may well be a leak.
+        key: Any = place
+        if letter.kind == "request" and letter.n_ciphertexts:
+            key = (letter.sender, letter.round, letter.data)
+        first.setdefault(key, letter)
+    return list(first.values())
 
 
 def _ciphertexts(letters: list[Letter]) -> list[_Cipher]:

@@ -40,6 +40,13 @@ class LeastSquaresAttack(NeighbourAttack):
         What is to be recovered: by default the sample of a victim that has one, and
         the mean of ``x x^T`` over the samples of any other.
 
+    Notes
+    -----
+    One run may succeed by luck where the attack knows no factors: the mean that it
+    takes may be near those that were drawn. The 5 % from which an `AuditReport` calls
+    an agent weak are within such chance. Luck does not explain a share that fits with
+    other seeds repeat, as they often do for a victim with few samples.
+
     Examples
     --------
     >>> import numpy as np

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from .._protocols import LEAST_HOLDERS
 from ._leakage import Leakage
 from ._transcript import Label
 
@@ -55,10 +56,12 @@ class AuditReport:
         The column that is the estimator's own setting.
     notes : list of str
         How the audit was run.
+    n_holders : int
+        Number of agents that hold samples.
 
     Attributes
     ----------
-    leakages, skipped, protection, notes
+    leakages, skipped, protection, notes, n_holders
         As given.
     table : dict of dict
         For each attack and protection the greatest recovered share of any pair, None
@@ -79,11 +82,13 @@ class AuditReport:
         skipped: list[Skipped],
         protection: str,
         notes: list[str],
+        n_holders: int,
     ) -> None:
         self.leakages = leakages
         self.skipped = skipped
         self.notes = notes
         self.protection = protection
+        self.n_holders = n_holders
         self.table = {
             attack: {
                 protection: max(
@@ -115,7 +120,9 @@ class AuditReport:
         )
         self.weakest = None if self.worst is None else self.worst.victim
         self.reasons = _reasons(self.worst)
-        self.advice = _advice(self.worst, protection)
+        summed = [self.table[attack].get(SECURE_SUM) for attack in (SIMULATION, POOL)]
+        summed_share = max((one for one in summed if one is not None), default=None)
+        self.advice = _advice(self.worst, protection, n_holders, summed_share)
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Return one record for each attack that was run.
@@ -250,7 +257,9 @@ def _reasons(worst: Leakage | None) -> list[str]:
     return reasons
 
 
-def _advice(worst: Leakage | None, protection: str) -> list[str]:
+def _advice(
+    worst: Leakage | None, protection: str, n_holders: int, summed_share: float | None
+) -> list[str]:
     """Say what to change."""
     if protection == SECURE_SUM:
         if worst is None:
@@ -266,9 +275,12 @@ def _advice(worst: Leakage | None, protection: str) -> list[str]:
             "components by far"
         )
         return advice
-    advice = ['protocol="secure-sum": each agent then learns the totals only']
+    sums_protect = n_holders >= LEAST_HOLDERS
+    advice = [_advice_on_sums(n_holders, summed_share)]
     if protection == "scalar":
-        advice.append('masking="entrywise": stops the attacks that are not simulations')
+        advice.append(
+            'masking="entrywise": weakens the attacks that are not simulations'
+        )
     if worst is None:
         return advice
     if worst.n_neighbours == 1:
@@ -276,5 +288,26 @@ def _advice(worst: Leakage | None, protection: str) -> list[str]:
             "another neighbour for this agent: a single one knows all that it receives"
         )
     if worst.n_samples < _FEW:
-        advice.append("more samples for this agent, or let it join with another")
+        # Of two holders that join one is left, from whom the other hides nothing.
+        join = ", or let it join with another" if sums_protect else ""
+        advice.append(f"more samples for this agent{join}")
     return advice
+
+
+def _advice_on_sums(n_holders: int, share: float | None) -> str:
+    """Say whether the secure sum would help, by what was recovered there."""
+    if n_holders < LEAST_HOLDERS:
+        return (
+            f"more agents with samples: with {n_holders}, fewer than {LEAST_HOLDERS}, "
+            "the secure sum hides nothing either"
+        )
+    advice = 'protocol="secure-sum": each agent then learns the totals only'
+    if share is None:
+        return f"{advice} (no attack on them was run)"
+    if share < _CHANCE:
+        return advice
+    return (
+        "more samples: those of all agents but any one should outnumber the "
+        "components by far; only then does the secure sum protect, of which "
+        f"{100 * share:.0f} % were recovered here"
+    )
