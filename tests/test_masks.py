@@ -75,7 +75,8 @@ def test_dithers_of_scalar_masks_at_the_ends(word):
     least, most = mask_range(12)
     n_masks = (most - least) // 2 + 1
     for index in range(-(n_masks // 2), n_masks // 2 + 1):
-        words = [round(index * 2**32 / n_masks), word]
+        # The mask takes a block of the cipher, four words.
+        words = [round(index * 2**32 / n_masks), 0, 0, 0, word]
         (mask,), (dither,) = draw_secrets([FixedWords(words)], layout(1, "scalar"))
         assert mask == 2 * index + (least + most) // 2
         assert 2 * abs(dither[0]) < mask[0]

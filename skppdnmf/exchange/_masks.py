@@ -19,6 +19,7 @@ MOST_DRAWN_BITS = 12  # of a mask: one word of 32 bits serves for it and its dit
 _KEY_BYTES = 16
 _CIPHER_BLOCK = 16  # bytes
 _WORD_BYTES = 4
+_BLOCK_WORDS = _CIPHER_BLOCK // _WORD_BYTES
 _WORDS = 2.0**32
 # Words drawn at a time, whose intermediate results stay in the processor's cache.
 _BLOCK = 32768
@@ -164,20 +165,25 @@ def draw_secrets(
     scalar = layout.masking == "scalar"
     dithers = np.empty((n, size))
     masks = np.empty((n, 1) if scalar else (n, size))
-    if scalar:
-        for line, stream in zip(masks, streams, strict=True):
-            line[:] = stream.words(1)
-        _split(masks, least, most, out=masks)
     # Short rows are drawn together, long ones in parts.
     whole = n * size <= _BLOCK
+    if scalar:
+        # The mask's block of the cipher, and what follows where it is short.
+        ahead = _BLOCK_WORDS + size if whole else 1
+        drawn = [stream.words(ahead) for stream in streams]
+        masks[:, 0] = [words[0] for words in drawn]
+        _split(masks, least, most, out=masks)
     rows = [slice(n)] if whole else [slice(k, k + 1) for k in range(n)]
     width = size if whole else min(size, _BLOCK)
     for row in rows:
         for start in range(0, size, width):
             span = slice(start, start + width)
             x = dithers[row, span]
-            for line, stream in zip(x, streams[row], strict=True):
-                line[:] = stream.words(len(line))
+            if scalar and whole:
+                x[:] = [words[_BLOCK_WORDS:] for words in drawn]
+            else:
+                for line, stream in zip(x, streams[row], strict=True):
+                    line[:] = stream.words(len(line))
             if scalar:
                 G = masks[row]
                 # A little less: the least word must not lie halfway between dithers.
