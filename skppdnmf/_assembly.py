@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import secrets
-from bisect import bisect_left
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,18 +149,15 @@ def _refined(ranks: list[int], neighbours: list[list[int]]) -> list[int]:
     n_kinds = 0
     while n_kinds < len(set(ranks)) < len(ranks):
         n_kinds = len(set(ranks))
-        around = [sorted(ranks[j] for j in row) for row in neighbours]
+        around = [tuple(sorted(ranks[j] for j in row)) for row in neighbours]
         ranks = _ranks(list(zip(ranks, around, strict=True)))
     return ranks
 
 
 def _ranks(keys: list[Any]) -> list[int]:
     """Places of the keys among the distinct ones."""
-    order: list[Any] = []
-    for key in sorted(keys):
-        if not order or key != order[-1]:
-            order.append(key)
-    return [bisect_left(order, key) for key in keys]
+    places = {key: place for place, key in enumerate(sorted(set(keys)))}
+    return [places[key] for key in keys]
 
 
 def make_settings(network: Network, **parameters: Any) -> AgentSettings:

@@ -13,7 +13,7 @@ from skppdnmf._regularisation import right_penalty
 from skppdnmf._sum_agent import SumAgent
 from skppdnmf._tree import SpanningTrees
 from skppdnmf.exchange import SUM_UP, SecureSum, SumMessage, make_key_graph
-from skppdnmf.exchange import _pairwise as pairwise
+from skppdnmf.exchange import _keystream as keystream
 
 # What is uniform has a smaller p-value about once in 10**12 tests.
 RARE = 1e-12
@@ -175,7 +175,7 @@ class KeyStreams:
 
     def __init__(self, monkeypatch):
         self.used = []
-        genuine = pairwise.Cipher
+        genuine = keystream.Cipher
         streams = self
 
         class Recorded:
@@ -195,7 +195,7 @@ class KeyStreams:
                 self.words.append(given ^ taken)
                 return n_bytes
 
-        monkeypatch.setattr(pairwise, "Cipher", Recorded)
+        monkeypatch.setattr(keystream, "Cipher", Recorded)
 
     def check(self):
         """Each stream by the two ends of one pair, and no word in two streams.

@@ -7,25 +7,21 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
+from ._keystream import BLOCK_BYTES, KEY_BYTES, SLACK_BYTES, keystream
 from ._slots import SlotLayout
 
 Floats = NDArray[np.float64]
 
 LEAST_MASK = 0.1  # masks come from [0.1, 1] times the largest
 MOST_DRAWN_BITS = 12  # of a mask: one word of 32 bits serves for it and its dither
-_KEY_BYTES = 16
-_CIPHER_BLOCK = 16  # bytes
 _WORD_BYTES = 4
-_BLOCK_WORDS = _CIPHER_BLOCK // _WORD_BYTES
+_BLOCK_WORDS = BLOCK_BYTES // _WORD_BYTES
 _WORDS = 2.0**32
 # Words drawn at a time, whose intermediate results stay in the processor's cache.
 _BLOCK = 32768
 _ZEROS = memoryview(bytes(_WORD_BYTES * _BLOCK))
-# Before version 43 cryptography asked for so many bytes more than it writes.
-_SLACK_BYTES = 15
 
 
 def system_generator() -> np.random.Generator:
@@ -71,9 +67,9 @@ class MaskStream:
 
     def __init__(self, key: bytes | None = None) -> None:
         if key is None:
-            key = secrets.token_bytes(_KEY_BYTES)
-        if len(key) != _KEY_BYTES:
-            raise ValueError(f"key has {len(key)} bytes, expected {_KEY_BYTES}")
+            key = secrets.token_bytes(KEY_BYTES)
+        if len(key) != KEY_BYTES:
+            raise ValueError(f"key has {len(key)} bytes, expected {KEY_BYTES}")
         self._key = key
         self._n_blocks = 0
         self._encryptor: Any = None
@@ -81,7 +77,7 @@ class MaskStream:
     @classmethod
     def from_seed(cls, seed: np.random.SeedSequence) -> MaskStream:
         """Return the stream of a seed."""
-        return cls(seed.generate_state(_KEY_BYTES // 4, np.uint32).tobytes())
+        return cls(seed.generate_state(KEY_BYTES // _WORD_BYTES, np.uint32).tobytes())
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_encryptor": None}  # it stays in its process
@@ -91,7 +87,7 @@ class MaskStream:
 
     def spawn(self, count: int) -> list[MaskStream]:
         """Return further streams, whose keys are drawn from this one."""
-        n_words = _KEY_BYTES // _WORD_BYTES
+        n_words = KEY_BYTES // _WORD_BYTES
         return [MaskStream(self.words(n_words).tobytes()) for _ in range(count)]
 
     def words(self, size: int) -> NDArray[np.int32]:
@@ -108,13 +104,12 @@ class MaskStream:
             Signed, which converts to floats in half the time.
         """
         if self._encryptor is None:
-            nonce = self._n_blocks.to_bytes(_CIPHER_BLOCK, "big")
-            cipher = Cipher(algorithms.AES(self._key), modes.CTR(nonce))
-            self._encryptor = cipher.encryptor()
+            nonce = self._n_blocks.to_bytes(BLOCK_BYTES, "big")
+            self._encryptor = keystream(self._key, nonce)
         # Whole blocks of the cipher, so that a copy can go on from any draw.
-        n_blocks = -(-size * _WORD_BYTES // _CIPHER_BLOCK)
-        n_bytes = n_blocks * _CIPHER_BLOCK
-        buffer = np.empty(n_bytes + _SLACK_BYTES, dtype=np.uint8)
+        n_blocks = -(-size * _WORD_BYTES // BLOCK_BYTES)
+        n_bytes = n_blocks * BLOCK_BYTES
+        buffer = np.empty(n_bytes + SLACK_BYTES, dtype=np.uint8)
         for start in range(0, n_bytes, len(_ZEROS)):
             self._encryptor.update_into(_ZEROS[: n_bytes - start], buffer[start:])
         self._n_blocks += n_blocks

@@ -11,24 +11,21 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import (
     X25519PrivateKey,
     X25519PublicKey,
 )
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
 from ..exceptions import CorruptedMessageError
+from ._keystream import KEY_BYTES, SLACK_BYTES, keystream
 
 Words = NDArray[np.uint64]
 
 PUBLIC_KEY_BYTES = 32
-_SEED_BYTES = 16  # the security level of X25519
 _PURPOSE = b"skppdnmf pairwise mask"
 _LINK_PURPOSE = b"skppdnmf link"
 # Words expanded and added at a time, which stay in the processor's cache.
 _CHUNK_WORDS = 1 << 15
 _ZEROS = bytes(8 * _CHUNK_WORDS)
 _MOST_KEPT = 64  # ciphers, which take memory
-# Before version 43 cryptography asked for so many bytes more than it writes.
-_SLACK_BYTES = 15
 
 
 class PairwiseMasks:
@@ -82,8 +79,7 @@ class PairwiseMasks:
         if cipher is not None:
             cipher.reset_nonce(nonce)
             return cipher
-        key = algorithms.AES(self._seeds[other])
-        cipher = Cipher(key, modes.CTR(nonce)).encryptor()
+        cipher = keystream(self._seeds[other], nonce)
         # To start anew is quicker, where cryptography can (from version 43 on).
         if len(self._seeds) < _MOST_KEPT and hasattr(cipher, "reset_nonce"):
             self._ciphers[other] = cipher
@@ -162,10 +158,9 @@ class PairwiseMasks:
 
     def _crypt(self, words: Words, other: int, message_number: int) -> Words:
         """Encrypt or decrypt one message between two agents, which is the same."""
-        key = algorithms.AES(self._link_seeds[other])
         nonce = message_number.to_bytes(8, "big") + bytes(8)
-        cipher = Cipher(key, modes.CTR(nonce)).encryptor()
-        target = bytearray(words.nbytes + _SLACK_BYTES)
+        cipher = keystream(self._link_seeds[other], nonce)
+        target = bytearray(words.nbytes + SLACK_BYTES)
         cipher.update_into(words.astype("<u8", copy=False).data.cast("B"), target)
         return np.frombuffer(target, dtype="<u8", count=len(words))
 
@@ -193,11 +188,11 @@ class PairwiseMasks:
         ciphers = [
             (other > self.number, self._cipher(other, nonce)) for other in others
         ]
-        buffer = bytearray(8 * min(len(words), _CHUNK_WORDS) + _SLACK_BYTES)
+        buffer = bytearray(8 * min(len(words), _CHUNK_WORDS) + SLACK_BYTES)
         for start in range(0, len(words), _CHUNK_WORDS):
             part = masked[start : start + _CHUNK_WORDS]
             n_bytes = part.nbytes
-            target = memoryview(buffer)[: n_bytes + _SLACK_BYTES]
+            target = memoryview(buffer)[: n_bytes + SLACK_BYTES]
             stream = np.frombuffer(target[:n_bytes], dtype="<u8")
             zeros = memoryview(_ZEROS)[:n_bytes]
             for adds, cipher in ciphers:
@@ -212,5 +207,5 @@ class PairwiseMasks:
 def _derive(secret: bytes, info: bytes) -> bytes:
     """Derive a seed from a secret that two agents share."""
     return HKDF(
-        algorithm=hashes.SHA256(), length=_SEED_BYTES, salt=None, info=info
+        algorithm=hashes.SHA256(), length=KEY_BYTES, salt=None, info=info
     ).derive(secret)
