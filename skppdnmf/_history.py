@@ -42,7 +42,11 @@ def mean_components(copies: Sequence[NDArray[np.floating]]) -> NDArray[np.floati
     """Return the mean of the agents' copies of the left factor."""
     if _all_one(copies):
         return copies[0]
-    return np.mean(np.stack(copies), axis=0)
+    total = copies[0] + copies[1]
+    for copy in copies[2:]:
+        total += copy
+    total /= len(copies)
+    return total
 
 
 def _all_one(copies: Sequence[NDArray[np.floating]]) -> bool:
@@ -64,12 +68,20 @@ def consensus_error(copies: Sequence[NDArray[np.floating]]) -> float:
     float
         Relative to the norm of the mean; 0 where all copies are equal.
     """
-    if _all_one(copies):
-        return 0.0
     mean = mean_components(copies)
-    distance = np.sqrt(np.mean([np.sum((copy - mean) ** 2) for copy in copies]))
+    squares = [_squared_norm(copy - mean) for copy in copies if copy is not mean]
+    return _relative_distance(sum(squares) / len(copies), mean)
+
+
+def _relative_distance(square: float, mean: NDArray[np.floating]) -> float:
+    """Root of a mean squared distance over the norm of the mean."""
     norm = np.linalg.norm(mean)
-    return float(distance / norm) if norm > 0 else float("inf")
+    return float(np.sqrt(square) / norm) if norm > 0 else np.inf if square else 0.0
+
+
+def _squared_norm(array: NDArray[np.floating]) -> float:
+    """Squared Frobenius norm."""
+    return float(np.vdot(array, array))
 
 
 def history_row(
@@ -92,15 +104,18 @@ def history_row(
         Errors are 0 where X is zero.
     """
     mean = mean_components([report.H for report in reports])
-    local = shared = 0.0
+    local = shared = distance = 0.0
     for report in reports:
         # ||X - W M||^2 from ||X - W H||^2, free of the cancellation between large
         # terms that the expansion around zero would have.
         local += report.squared_error
         shared += report.squared_error
-        if report.gram is None or report.gradient is None:
+        if report.H is mean:
             continue
         step = mean - report.H
+        distance += _squared_norm(step)
+        if report.gram is None or report.gradient is None:
+            continue
         shared -= 2.0 * float(np.vdot(report.gradient, step))
         shared += float(np.vdot(report.gram @ step, step))
     scale = squared_norm or 1.0
@@ -108,7 +123,7 @@ def history_row(
         exchanges=max(report.n_exchanges for report in reports),
         local_error=float(np.sqrt(max(local, 0.0) / scale)),
         shared_error=float(np.sqrt(max(shared, 0.0) / scale)),
-        consensus_error=consensus_error([report.H for report in reports]),
+        consensus_error=_relative_distance(distance / len(reports), mean),
         seconds=seconds,
         bytes=n_bytes,
     )
