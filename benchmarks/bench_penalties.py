@@ -28,6 +28,11 @@ VARIANTS = {
     "PROXIMAL_WEIGHT = 0.7": {"PROXIMAL_WEIGHT": 0.7},
     "no extrapolation": {"_EXTRAPOLATION": 0.0},
     "extrapolation at any disagreement": {"_EXTRAPOLATION_DISAGREEMENT": 1e9},
+    "right factor to 0.001 from the start": {"_FIRST_RIGHT_TOL": 1e-3},
+    "right factor to 0.01 throughout": {
+        "_FIRST_RIGHT_TOL": 1e-2,
+        "_LAST_RIGHT_TOL": 1e-2,
+    },
 }
 
 

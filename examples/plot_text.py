@@ -86,7 +86,7 @@ starts = [
         tol=0,
         random_state=seed,
     ).fit(list(archives.values()))
-    for seed in range(5)
+    for seed in range(8)
 ]
 model = min(starts, key=lambda start: start.reconstruction_err_)
 print("errors:", ", ".join(f"{start.reconstruction_err_:.3f}" for start in starts))

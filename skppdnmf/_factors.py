@@ -33,8 +33,14 @@ _MAX_GROWTH = 3.0
 _EXTRAPOLATION = 0.5
 _EXTRAPOLATION_HALF_LIFE = 30
 _EXTRAPOLATION_DISAGREEMENT = 0.01
+# Fewer ADMM iterations of the left factor do not settle: iterations that stopped
+# after one or two would move by about the tolerance for ever.
+_LEAST_ADMM_ITER = 3
 _RIGHT_MAX_ITER = 200
-_RIGHT_TOL = 1e-3
+# Tolerance of the right factor's ADMM: wide while the left factor still moves much,
+# which saves half its iterations (benchmarks/bench_penalties.py has the effect).
+_FIRST_RIGHT_TOL = 0.1
+_LAST_RIGHT_TOL = 1e-3
 
 
 def consensus_penalties(
@@ -71,6 +77,11 @@ def consensus_penalties(
     proximal = largest * (MEAN_MASK_PRODUCT if published else PROXIMAL_WEIGHT)
     # The printed multiplier update lacks the factor 1/2.
     return proximal, gamma_square * (1.0 if published else 0.5)
+
+
+def right_tolerance(iteration: int) -> float:
+    """Return how exactly to solve the right factor after so many BCD iterations."""
+    return max(_LAST_RIGHT_TOL, _FIRST_RIGHT_TOL / (1 + iteration))
 
 
 class Factors:
@@ -180,8 +191,7 @@ class Factors:
         self._left_penalty = left.rescaled(unit)
         self._right_penalty = right.rescaled(1.0 / unit)
         self.solve_right()
-        gram = admm.gram(self.right.W)
-        size = float(np.trace(gram)) / len(gram) + self._left_penalty.l2
+        size = float(np.trace(self._gram)) / len(self._gram) + self._left_penalty.l2
         if not math.isfinite(size):
             raise OverflowError(
                 f"{self.name}: the squared right factor is not finite; rescale X"
@@ -197,7 +207,6 @@ class Factors:
     def begin_iteration(self) -> None:
         """Form the left factor's normal equations."""
         if not self.iteration:
-            self._gram = admm.gram(self.right.W)
             self._products = admm.left_products(self.right.W, self.X)
             self._last_products = self._products
         self._B: NDArray[np.floating] = self._products
@@ -265,9 +274,8 @@ class Factors:
         """Whether U stands still, agrees with H and with the neighbours' U."""
         tol = self.settings.tol
         # Were all agents to stop now, news of it would come too late.
-        if tol == 0 or self.inner + self.settings.diameter >= (
-            self.settings.max_admm_iter
-        ):
+        latest = self.settings.max_admm_iter - self.settings.diameter
+        if tol == 0 or not _LEAST_ADMM_ITER <= self.inner < latest:
             return False
         U = self.left.U
         limit = tol * np.linalg.norm(U)
@@ -289,7 +297,7 @@ class Factors:
 
     def solve_right(self) -> None:
         """Solve the right factor for the agent's copy of the left factor."""
-        H = admm.project_left(self.left)
+        H = self._H = admm.project_left(self.left)
         gram = H @ H.T
         B = admm.right_products(self.X, H)
         A, target = admm.penalise(gram, B, self._right_penalty)
@@ -299,11 +307,18 @@ class Factors:
         if self.X.shape[0] and eta:  # else there is nothing to solve
             R = admm.rescale_multiplier(self.right.R, self._eta or eta, eta)
             self.right = admm.right_factor(
-                self.right._replace(R=R), A, target, eta, _RIGHT_MAX_ITER, _RIGHT_TOL
+                self.right._replace(R=R),
+                A,
+                target,
+                eta,
+                _RIGHT_MAX_ITER,
+                right_tolerance(self.iteration),
             )
             self._eta = eta
+        W = self.right.W
+        self._gram = admm.gram(W)
         self._squared_error = admm.expanded_residual(
-            self._squared_norm, self.right.W, B, gram
+            self._squared_norm, W, B, gram, self._gram
         )
 
     def end_iteration(self) -> None:
@@ -311,8 +326,7 @@ class Factors:
         self._disagreement = self._disagree()
         self.solve_right()
         self.iteration += 1
-        W = self.right.W
-        self._gram, self._products = admm.gram(W), admm.left_products(W, self.X)
+        self._products = admm.left_products(self.right.W, self.X)
         tol, U = self.settings.tol, self.left.U
         still = np.linalg.norm(U - self._iteration_start) <= tol * np.linalg.norm(U)
         met = tol > 0 and still and self._disagreement <= tol
@@ -329,14 +343,13 @@ class Factors:
 
     def report(self, n_exchanges: int, stopped: bool, final: bool) -> Report:
         """Describe the agent's state after an iteration, for its operator."""
-        H = admm.project_left(self.left)
+        H, gram = self._H, self._gram
+        gradient = self._products - gram @ H
+        if self.unit != 1.0:
+            H, gradient, gram = (
+                H * self.unit, gradient / self.unit, gram / self.unit**2
+            )  # fmt: skip
+        error = self._squared_error
         return Report(
-            self.iteration,
-            n_exchanges,
-            H * self.unit,
-            self._squared_error,
-            self._gram / self.unit**2,
-            (self._products - self._gram @ H) / self.unit,
-            stopped,
-            final,
+            self.iteration, n_exchanges, H, error, gram, gradient, stopped, final
         )

@@ -1,25 +1,27 @@
 """Agents with the right factor held fixed agree on the pooled solution."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from _helpers import GRAPHS, drive, make_agents, random_start, split_parts
 from _paillier_keys import MASKINGS
 from scipy.optimize import nnls
 
+from skppdnmf import _admm
+
 K, F = 3, 6
 
 
-def hold_right(agents, rights):
-    """Keep each agent's right factor where it is."""
+@pytest.fixture
+def hold_right(monkeypatch):
+    """Keep each agent's right factor where it is put."""
 
-    def hold(factors, W):
-        factors.right = factors.right._replace(W=W)
+    def hold(agents, rights):
+        monkeypatch.setattr(_admm, "right_factor", lambda state, *_: state)
+        for agent, W in zip(agents, rights, strict=True):
+            agent.factors.right = _admm.RightState(W, W, np.zeros_like(W))
+        return agents
 
-    for agent, W in zip(agents, rights, strict=True):
-        agent.factors.solve_right = partial(hold, agent.factors, W)
-    return agents
+    return hold
 
 
 def fix_right(parts, n_components, seed=0, silent=()):
@@ -51,7 +53,7 @@ LONG = {"max_iter": 1, "tol": 0.0}
 
 @pytest.mark.parametrize("masking", MASKINGS)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_left_factors_converge_to_the_pooled_solution(name, masking):
+def test_left_factors_converge_to_the_pooled_solution(name, masking, hold_right):
     parts = split_parts([1, 40, 2, 9, 20, 4], F, seed=1)
     rights, pooled = fix_right(parts, K)
     agents = make_agents(
@@ -67,7 +69,7 @@ def test_left_factors_converge_to_the_pooled_solution(name, masking):
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
-def test_consensus_does_not_depend_on_the_scale(scale):
+def test_consensus_does_not_depend_on_the_scale(scale, hold_right):
     parts = [scale * X for X in split_parts([2, 20, 7], F, seed=2)]
     rights, pooled = fix_right(parts, K)
     rights = [np.sqrt(scale) * W for W in rights]
@@ -84,7 +86,7 @@ def test_consensus_does_not_depend_on_the_scale(scale):
 
 @pytest.mark.parametrize("masking", MASKINGS)
 @pytest.mark.parametrize("name", ["path", "star", "random"])
-def test_relays_and_silent_agents_reach_the_same_left_factor(name, masking):
+def test_relays_and_silent_agents_reach_the_same_left_factor(name, masking, hold_right):
     parts = split_parts([12, 0, 7, 5, 30], F, seed=3)
     parts[3][:] = 0
     rights, pooled = fix_right(parts, K, silent=[3])
@@ -100,7 +102,7 @@ def test_relays_and_silent_agents_reach_the_same_left_factor(name, masking):
     assert max(distances(reports, pooled)) < 1e-6
 
 
-def test_fixed_point_costs_no_more_than_its_quantum():
+def test_fixed_point_costs_no_more_than_its_quantum(hold_right):
     parts = split_parts([3, 10, 6], F, seed=4)
     rights, pooled = fix_right(parts, K)
     agents = make_agents(
@@ -116,7 +118,7 @@ def test_fixed_point_costs_no_more_than_its_quantum():
     assert max(distances(reports, pooled)) < 1e-6
 
 
-def test_published_update_does_not_reach_consensus():
+def test_published_update_does_not_reach_consensus(hold_right):
     parts = split_parts([3, 10, 6], F, seed=4)
     rights, pooled = fix_right(parts, K)
     agents = make_agents(

@@ -334,12 +334,13 @@ class DifferenceExchange:
                 total = np.take(weights, self._active) @ answers
         else:
             total = np.zeros(self.n_values)
-            part = np.empty(self.n_values)
-            for k in self._active:
+            for n_summed, k in enumerate(self._active):
+                part = total if not n_summed else np.empty(self.n_values)
                 np.multiply(_floats(self._answers[k]), self._masks[k], out=part)
                 if weights is not None:
                     part *= weights[k]
-                total += part
+                if n_summed:
+                    total += part
         if self.n_max is not None:
             total *= 0.25**MASK_BITS / self.n_max
         return total
