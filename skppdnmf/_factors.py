@@ -37,10 +37,10 @@ _EXTRAPOLATION_DISAGREEMENT = 0.01
 # after one or two would move by about the tolerance for ever.
 _LEAST_ADMM_ITER = 3
 _RIGHT_MAX_ITER = 200
-# Tolerance of the right factor's ADMM: wide while the left factor still moves much,
-# which saves half its iterations (benchmarks/bench_penalties.py has the effect).
-_FIRST_RIGHT_TOL = 0.1
+# Tolerance of the right factor's ADMM: wide while the left factor still moves much.
+_FIRST_RIGHT_TOL = 0.02
 _LAST_RIGHT_TOL = 1e-3
+_RIGHT_TOL_HALF_LIFE = 5
 
 
 def consensus_penalties(
@@ -81,7 +81,8 @@ def consensus_penalties(
 
 def right_tolerance(iteration: int) -> float:
     """Return how exactly to solve the right factor after so many BCD iterations."""
-    return max(_LAST_RIGHT_TOL, _FIRST_RIGHT_TOL / (1 + iteration))
+    fade = _RIGHT_TOL_HALF_LIFE / (_RIGHT_TOL_HALF_LIFE + iteration)
+    return max(_LAST_RIGHT_TOL, _FIRST_RIGHT_TOL * fade)
 
 
 class Factors:
@@ -343,13 +344,12 @@ class Factors:
 
     def report(self, n_exchanges: int, stopped: bool, final: bool) -> Report:
         """Describe the agent's state after an iteration, for its operator."""
-        H, gram = self._H, self._gram
-        gradient = self._products - gram @ H
+        H, gram, products = self._H, self._gram, self._products
         if self.unit != 1.0:
-            H, gradient, gram = (
-                H * self.unit, gradient / self.unit, gram / self.unit**2
+            H, gram, products = (
+                H * self.unit, gram / self.unit**2, products / self.unit
             )  # fmt: skip
         error = self._squared_error
         return Report(
-            self.iteration, n_exchanges, H, error, gram, gradient, stopped, final
+            self.iteration, n_exchanges, H, error, gram, products, stopped, final
         )

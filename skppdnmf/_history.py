@@ -106,18 +106,18 @@ def history_row(
     mean = mean_components([report.H for report in reports])
     local = shared = distance = 0.0
     for report in reports:
-        # ||X - W M||^2 from ||X - W H||^2, free of the cancellation between large
-        # terms that the expansion around zero would have.
+        # ||X - W M||^2 from ||X - W H||^2: what cancels is small where the step is,
+        # unlike in the expansion around zero.
         local += report.squared_error
         shared += report.squared_error
         if report.H is mean:
             continue
         step = mean - report.H
         distance += _squared_norm(step)
-        if report.gram is None or report.gradient is None:
+        if report.gram is None or report.products is None:
             continue
-        shared -= 2.0 * float(np.vdot(report.gradient, step))
-        shared += float(np.vdot(report.gram @ step, step))
+        shared -= 2.0 * float(np.vdot(report.products, step))
+        shared += float(np.vdot(report.gram, (mean + report.H) @ step.T))
     scale = squared_norm or 1.0
     return HistoryRow(
         exchanges=max(report.n_exchanges for report in reports),

@@ -77,8 +77,8 @@ class Report(NamedTuple):
         Its copy of the left factor.
     squared_error : float
         ``||X - W H||^2``.
-    gram, gradient : ndarray of shape (K, K) and (K, F), or None, default=None
-        ``W^T W`` and ``W^T (X - W H)``: the error of any other left factor follows.
+    gram, products : ndarray of shape (K, K) and (K, F), or None, default=None
+        ``W^T W`` and ``W^T X``: the error of any other left factor follows.
         None where all agents have the same left factor.
     stopped : bool, default=False
         Whether the agent met the tolerance.
@@ -91,6 +91,6 @@ class Report(NamedTuple):
     H: NDArray[np.floating]
     squared_error: float
     gram: NDArray[np.float64] | None = None
-    gradient: NDArray[np.floating] | None = None
+    products: NDArray[np.floating] | None = None
     stopped: bool = False
     final: bool = False

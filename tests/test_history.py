@@ -29,7 +29,7 @@ def report(X, W, H, n_exchanges=5):
         H=H,
         squared_error=float(np.linalg.norm(X - W @ H) ** 2),
         gram=W.T @ W,
-        gradient=W.T @ (X - W @ H),
+        products=W.T @ X,
         stopped=False,
     )
 
