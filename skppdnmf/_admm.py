@@ -22,9 +22,11 @@ _CHECK_EVERY = 2
 
 
 class LeftState(NamedTuple):
-    """One agent's left-factor variables, each of shape (K, F)."""
+    """One agent's left-factor variables, each of shape (K, F).
 
-    H: Array
+    H, which follows from U and P, is what `project_left` returns.
+    """
+
     U: Array
     P: Array
     Q: Array
@@ -83,18 +85,17 @@ def left_step(
     Returns
     -------
     LeftState
-        With new H, U and P.
+        With new U and P.
     """
-    _, U, P, Q, S = state
+    U, P, Q, S = state
     gap = np.maximum(U, -P)  # H - P, which is max(U + P, 0) - P
-    H = gap + P
     right = penalty * gap
     right += B
     right += proximal * U
     right += Q
     right += S
     U = inverse @ right
-    return LeftState(H, U, np.subtract(U, gap, out=gap), Q, S)
+    return LeftState(U, np.subtract(U, gap, out=gap), Q, S)
 
 
 def published_left_step(
@@ -119,12 +120,12 @@ def published_left_step(
     Returns
     -------
     LeftState
-        With new H, U and P.
+        With new U and P.
     """
-    _, U, P, Q, S = state
+    U, P, Q, S = state
     H = project_left(state)
     U = inverse @ (B + penalty * (H - P) + rho * (U + Q + S))
-    return LeftState(H, U, P - H + U, Q, S)
+    return LeftState(U, P - H + U, Q, S)
 
 
 def penalise(A: Any, B: Any, penalty: Penalty) -> tuple[Any, Any]:

@@ -108,7 +108,7 @@ class Factors:
     Attributes
     ----------
     left : LeftState
-        H, U, P, Q and S.
+        U, P, Q and S.
     right : RightState
         W, V and R.
     unit : float
@@ -135,7 +135,7 @@ class Factors:
         self.unit = 1.0
         self.iteration = self.inner = 0
         zero = np.zeros_like(start)
-        self.left = admm.LeftState(start, start, zero, zero, zero)
+        self.left = admm.LeftState(start, zero, zero, zero)
         empty = np.zeros((X.shape[0], len(start)), dtype=X.dtype)
         self.right = admm.RightState(empty, empty, empty)
         self._left_penalty = self._right_penalty = Penalty()
@@ -166,7 +166,7 @@ class Factors:
         # Unpenalised: at the wrong scale a penalty may leave nothing.
         self.solve_right()
         left, right = self._penalties()
-        return balancing_scale(left, self.left.H, right, self.right.W)
+        return balancing_scale(left, self._H, right, self.right.W)
 
     def measure(self, unit: float = 1.0) -> float:
         """Solve the right factor under its penalty and return its size.
@@ -255,7 +255,7 @@ class Factors:
         """
         published = self.settings.update == "published"
         step = admm.published_left_step if published else admm.left_step
-        self._last_U = self.left.U
+        self._last_left = self.left
         self.left = step(self.left, self._inverse, self._B, self._mu, self._proximal)
         return self.left.U
 
@@ -278,11 +278,11 @@ class Factors:
         latest = self.settings.max_admm_iter - self.settings.diameter
         if tol == 0 or not _LEAST_ADMM_ITER <= self.inner < latest:
             return False
-        U = self.left.U
+        (U, P, *_), (last_U, last_P, *_) = self.left, self._last_left
         limit = tol * np.linalg.norm(U)
         return bool(
-            np.linalg.norm(U - self._last_U) <= limit
-            and np.linalg.norm(U - self.left.H) <= limit
+            np.linalg.norm(U - last_U) <= limit
+            and np.linalg.norm(P - last_P) <= limit  # P moves by U - H
             and self._disagree() <= tol
         )
 

@@ -16,9 +16,8 @@ def rng():
 
 
 def random_left(rng):
-    H, U = rng.exponential(size=(2, K, F))
     P, Q, S = 0.1 * rng.standard_normal((3, K, F))
-    return admm.LeftState(H, U, P, Q, S)
+    return admm.LeftState(rng.exponential(size=(K, F)), P, Q, S)
 
 
 # The paper's equations, transposed, entry by entry -----------------------------
@@ -60,11 +59,11 @@ def test_left_step_is_equations_8_to_11(rng, published):
     inverse = admm.invert(admm.gram(W), mu + rho)
     for _ in range(6):
         increment = 0.05 * rng.standard_normal((K, F))
-        state = step(state, inverse, admm.left_products(W, X), mu, rho)
         H = equation_8(U, P)
+        np.testing.assert_allclose(admm.project_left(state), H, rtol=1e-10, atol=1e-12)
+        state = step(state, inverse, admm.left_products(W, X), mu, rho)
         U = equation_9(A, B, H, U, P, Q, Q_before, mu, rho, published)
         P = P - (H - U)
-        np.testing.assert_allclose(state.H, H, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(state.U, U, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(state.P, P, rtol=1e-10, atol=1e-12)
         state = admm.add_consensus(state, increment)
@@ -84,7 +83,7 @@ def test_left_step_minimises_the_augmented_lagrangian(rng):
 
     def lagrangian(U):
         value = 0.5 * np.sum((X - W @ U) ** 2)
-        value += 0.5 * mu * np.sum((new.H - U - state.P) ** 2)
+        value += 0.5 * mu * np.sum((admm.project_left(state) - U - state.P) ** 2)
         value += 0.5 * rho * np.sum((U - state.U) ** 2)
         return value - np.sum(U * (state.Q + state.S))
 

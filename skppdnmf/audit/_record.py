@@ -279,16 +279,22 @@ class _PaillierTap(_Tap, PaillierCipher):
 class _SimulatedTap(_Tap, SimulatedCipher):
     """Notes what an agent would encrypt and decrypt."""
 
+    def reply_drawn(
+        self, request: Any, values: Any, masks: Any, dithers: Any, layout: Any
+    ) -> Payload:
+        """Answer a neighbour, and note masks and dither."""
+        if not self._agent.recorder.dither:
+            dithers = np.zeros_like(dithers)
+        payload = super().reply_drawn(request, values, masks, dithers, layout)
+        self._agent.note_reply(payload, masks, dithers)
+        return payload
+
     def reply_many(
         self, requests: Any, values: Any, masks: Any, dithers: Any, layouts: Any
     ) -> list[Payload]:
-        """Answer several neighbours, and note masks and dithers."""
-        if not self._agent.recorder.dither:
-            dithers = np.zeros_like(dithers)
-        payloads = super().reply_many(requests, values, masks, dithers, layouts)
-        for payload, *secrets in zip(payloads, masks, dithers, strict=True):
-            self._agent.note_reply(payload, *secrets)
-        return payloads
+        """Answer several neighbours one by one, and note masks and dithers."""
+        rows = zip(requests, masks, dithers, layouts, strict=True)
+        return [self.reply_drawn(row[0], values, *row[1:]) for row in rows]
 
 
 def _tapped(cipher: Cipher, agent: _RecordedAgent) -> Any:

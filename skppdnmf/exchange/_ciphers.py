@@ -10,7 +10,6 @@ An agent holds one cipher. Its `request` asks, a neighbour's `reply` answers, it
 
 from __future__ import annotations
 
-from itertools import repeat
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -24,14 +23,11 @@ from ._slots import (
     check_key_size,
     check_masks,
     check_values,
+    is_object,
 )
 from ._wire import REPLY, REQUEST, Payload, message_bytes, n_ciphertexts, plain_bytes
 
 __all__ = ["Cipher", "PaillierCipher", "PlainCipher", "SimulatedCipher"]
-
-
-# Longer rows are answered one by one, which keeps them in the processor's cache.
-_LONG_ROW = 2048
 
 
 @runtime_checkable
@@ -203,6 +199,39 @@ class SimulatedCipher:
         dither = check_dither(dither, masks, layout)
         return self._payload(answer(values, numbers, masks, dither), REPLY, layout)
 
+    def reply_drawn(
+        self,
+        request: Payload,
+        values: np.ndarray,
+        masks: np.ndarray,
+        dithers: np.ndarray,
+        layout: SlotLayout,
+    ) -> Payload:
+        """Answer with secrets as `draw_secrets` draws them; nothing is checked twice.
+
+        Parameters
+        ----------
+        request : Payload
+            The neighbour's.
+        values : ndarray of shape (n_values,)
+            The agent's own integers, in any dtype that holds them.
+        masks, dithers : ndarray of shape (n_values,) or (1,)
+            Integers held by floats.
+        layout : SlotLayout
+            The neighbour's.
+
+        Returns
+        -------
+        Payload
+            The reply that `reply` would make, its integers held by floats where
+            these are exact and by Python integers elsewhere.
+        """
+        dtype = layout.answer_dtype
+        numbers = _as_integers(self._check(request, REQUEST, layout), dtype)
+        values, masks = _as_integers(values, dtype), _as_integers(masks, dtype)
+        dithers = _as_integers(dithers, dtype)
+        return self._payload(answer(values, numbers, masks, dithers), REPLY, layout)
+
     def reply_many(
         self,
         requests: list[Payload],
@@ -211,7 +240,7 @@ class SimulatedCipher:
         dithers: np.ndarray,
         layouts: list[SlotLayout],
     ) -> list[Payload]:
-        """Answer several neighbours at once; the caller vouches for the ranges.
+        """Answer several neighbours at once, as `reply_drawn` would one by one.
 
         Parameters
         ----------
@@ -220,33 +249,35 @@ class SimulatedCipher:
         values : ndarray of shape (n_values,)
             The agent's own integers, in any dtype that holds them.
         masks, dithers : ndarray of shape (n, n_values) or (n, 1)
-            Integers, a row for each neighbour.
+            Integers held by floats, a row for each neighbour.
         layouts : list of n SlotLayout
             The neighbours' layouts.
 
         Returns
         -------
         list of n Payload
-            The replies that `reply` would make one by one, their integers held by
-            floats where these are exact and by Python integers elsewhere.
+            The replies.
         """
-        exact = all(layout.fits_floats for layout in layouts)
-        small = all(layout.bits_value_dtype == np.int64 for layout in layouts)
-        dtype: Any = np.float64 if exact else np.int64 if small else object
-        values = _as_integers(values, dtype)
-        rows = [
-            _as_integers(self._check(request, REQUEST, layout), dtype)
-            for request, layout in zip(requests, layouts, strict=True)
-        ]
-        answers: Any
-        if len(values) > _LONG_ROW or not exact:
-            masks, dithers = _as_integers(masks, dtype), _as_integers(dithers, dtype)
-            answers = map(answer, repeat(values), rows, masks, dithers)
-        else:
-            answers = answer(values, np.array(rows), masks, dithers)
+        if not all(layout.fits_floats for layout in layouts):
+            return [
+                self.reply_drawn(request, values, *secrets)
+                for request, *secrets in zip(
+                    requests, masks, dithers, layouts, strict=True
+                )
+            ]
+        values = _as_integers(values, np.dtype(np.float64))
+        rows = np.array(
+            [
+                self._check(request, REQUEST, layout)
+                for request, layout in zip(requests, layouts, strict=True)
+            ],
+            dtype=np.float64,
+        )
         return [
             self._payload(row, REPLY, layout)
-            for row, layout in zip(answers, layouts, strict=True)
+            for row, layout in zip(
+                answer(values, rows, masks, dithers), layouts, strict=True
+            )
         ]
 
     def open(self, reply: Payload, layout: SlotLayout) -> np.ndarray:
@@ -254,10 +285,10 @@ class SimulatedCipher:
         return self._check(reply, REPLY, layout)
 
 
-def _as_integers(array: np.ndarray, dtype: Any) -> np.ndarray:
+def _as_integers(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Hold the same integers in another dtype."""
     if array.dtype == dtype:
         return array
-    if dtype is object and array.dtype == np.float64:
+    if is_object(dtype) and array.dtype == np.float64:
         array = array.astype(np.int64)  # exact: floats here are at most 2**53
     return array.astype(dtype)

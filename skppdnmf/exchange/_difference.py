@@ -210,63 +210,68 @@ class DifferenceExchange:
             self.n_max is None or self._needed_bits <= request.value_bits
             for *_, request in asked
         ]
-        payloads = iter(
-            self._payloads([one for one, fit in zip(asked, fits, strict=True) if fit])
+        if all(fits):
+            return self._replies(asked)
+        replies = iter(
+            self._replies([one for one, fit in zip(asked, fits, strict=True) if fit])
         )
+        width = self._with_spare(self._needed_bits)
         return [
-            Message(REPLY, self.round, request.value_bits, payload=next(payloads))
-            if fit
-            else Message(WIDEN, self.round, self._with_spare(self._needed_bits))
-            for (*_, request), fit in zip(asked, fits, strict=True)
+            next(replies) if fit else Message(WIDEN, self.round, width) for fit in fits
         ]
 
-    def _payloads(self, asked: list[tuple[int, Any, Message]]) -> list[Payload]:
-        """Mask and blind the differences for each of the neighbours.
+    def _replies(self, asked: list[tuple[int, Any, Message]]) -> list[Message]:
+        """Answer neighbours whose slots hold this agent's values."""
+        cipher = self.cipher
+        # Long rows are masked one by one, while they are in the processor's cache.
+        together = (
+            len(asked) > 1
+            and isinstance(cipher, SimulatedCipher)
+            and self.n_values <= _SHORT_ROW
+        )
+        if together:
+            payloads = self._masked_together(cipher, asked)  # type: ignore[arg-type]
+        else:
+            payloads = [self._masked(*one) for one in asked]
+        return [
+            Message(REPLY, self.round, request.value_bits, payload=payload)
+            for (*_, request), payload in zip(asked, payloads, strict=True)
+        ]
 
-        The secrets of long rows are drawn one row at a time and dithers are not
-        kept: they are used while they are in the processor's cache.
-        """
-        together = max(1, len(asked)) if self.n_values <= _SHORT_ROW else 1
-        groups = [asked[k : k + together] for k in range(0, len(asked), together)]
-        return [payload for group in groups for payload in self._replies(group)]
-
-    def _replies(self, asked: list[tuple[int, Any, Message]]) -> list[Payload]:
-        """Mask and blind the differences for neighbours that are handled together."""
-        requests: list[Any] = [request.payload for *_, request in asked]
-        streams = [self._streams[k] for k, *_ in asked]
-        if self.n_max is None:
-            masks = draw_factors(streams, self.n_values, self.masking)
-            self._keep(asked, masks)
-            return [
-                self.cipher.reply(None, request, self._values, row, None, None)  # type: ignore[arg-type]
-                for row, request in zip(masks, requests, strict=True)
-            ]
+    def _masked_together(
+        self, cipher: SimulatedCipher, asked: list[tuple[int, Any, Message]]
+    ) -> list[Payload]:
+        """Mask and blind the differences for several neighbours at once."""
         layouts = [self._layout(request.value_bits) for *_, request in asked]
+        streams = [self._streams[k] for k, *_ in asked]
         masks, dithers = draw_secrets(streams, layouts[0])
-        self._keep(asked, masks)
-        if isinstance(self.cipher, SimulatedCipher):
-            return self.cipher.reply_many(
-                requests, self._values, masks, dithers, layouts
-            )
-        whole = masks.astype(np.int64)
-        factors = whole[:, 0].tolist() if self.masking == "scalar" else whole
-        publics = [public for _, public, _ in asked]
-        return [
-            self.cipher.reply(public, request, self._values, *given)
-            for public, request, *given in zip(
-                publics,
-                requests,
-                factors,
-                dithers.astype(np.int64),
-                layouts,
-                strict=True,
-            )
-        ]
-
-    def _keep(self, asked: list[tuple[int, Any, Message]], masks: Any) -> None:
-        """Remember the masks for when the neighbours' answers are in."""
         for (k, *_), row in zip(asked, masks, strict=True):
             self._masks[k] = row
+        requests: list[Any] = [request.payload for *_, request in asked]
+        return cipher.reply_many(requests, self._values, masks, dithers, layouts)
+
+    def _masked(self, k: int, public: Any, message: Message) -> Payload:
+        """Mask and blind the differences for one neighbour."""
+        cipher, request = self.cipher, message.payload
+        assert request is not None
+        if self.n_max is None:
+            (masks,) = draw_factors([self._streams[k]], self.n_values, self.masking)
+            self._masks[k] = masks
+            return cipher.reply(public, request, self._values, masks, None, None)  # type: ignore[arg-type]
+        layout = self._layout(message.value_bits)
+        (masks,), (dithers,) = draw_secrets([self._streams[k]], layout)
+        self._masks[k] = masks
+        if isinstance(cipher, SimulatedCipher):
+            return cipher.reply_drawn(request, self._values, masks, dithers, layout)
+        factors = masks.astype(np.int64)
+        return cipher.reply(
+            public,
+            request,
+            self._values,
+            int(factors[0]) if self.masking == "scalar" else factors,
+            dithers.astype(np.int64),
+            layout,
+        )
 
     def accept(self, k: int, reply: Message) -> Message | None:
         """Take neighbour k's reply.
@@ -334,13 +339,12 @@ class DifferenceExchange:
                 total = np.take(weights, self._active) @ answers
         else:
             total = np.zeros(self.n_values)
-            for n_summed, k in enumerate(self._active):
-                part = total if not n_summed else np.empty(self.n_values)
+            part = np.empty(self.n_values)
+            for k in self._active:
                 np.multiply(_floats(self._answers[k]), self._masks[k], out=part)
                 if weights is not None:
                     part *= weights[k]
-                if n_summed:
-                    total += part
+                total += part
         if self.n_max is not None:
             total *= 0.25**MASK_BITS / self.n_max
         return total

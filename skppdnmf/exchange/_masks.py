@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -191,6 +192,7 @@ def draw_secrets(
     return masks, dithers
 
 
+@lru_cache
 def mask_range(mask_bits: int) -> tuple[int, int]:
     """Return the least and the largest mask, odd numbers.
 

@@ -156,6 +156,11 @@ class SlotLayout:
         """Every answer is below ``2**reply_bits`` in magnitude."""
         return self.value_bits + 1 + self.mask_bits
 
+    @cached_property
+    def answer_dtype(self) -> np.dtype:
+        """What holds an answer without rounding and computes it fastest."""
+        return np.dtype(np.float64) if self.fits_floats else self.bits_value_dtype
+
     def __getstate__(self) -> dict[str, Any]:
         # The derived numbers are cached in __dict__ and need not travel.
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
