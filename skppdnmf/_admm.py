@@ -139,7 +139,7 @@ def penalise(A: Any, B: Any, penalty: Penalty) -> tuple[Any, Any]:
 
 def add_consensus(state: LeftState, S: Array) -> LeftState:
     """Accumulate the consensus multiplier, ``Q = Q + S``  (11)."""
-    return state._replace(Q=state.Q + S, S=S)
+    return LeftState(state.U, state.P, state.Q + S, S)
 
 
 def project_left(state: LeftState) -> Array:

@@ -338,13 +338,14 @@ class DifferenceExchange:
             else:
                 total = np.take(weights, self._active) @ answers
         else:
-            total = np.zeros(self.n_values)
-            part = np.empty(self.n_values)
+            total = None
             for k in self._active:
-                np.multiply(_floats(self._answers[k]), self._masks[k], out=part)
+                part = _floats(self._answers[k]) * self._masks[k]
                 if weights is not None:
                     part *= weights[k]
-                total += part
+                total = part if total is None else np.add(total, part, out=total)
+            if total is None:
+                return np.zeros(self.n_values)
         if self.n_max is not None:
             total *= 0.25**MASK_BITS / self.n_max
         return total

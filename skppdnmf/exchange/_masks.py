@@ -156,39 +156,50 @@ def draw_secrets(
     >>> bool((2 * abs(dithers) < masks).all())
     True
     """
-    least, most = mask_range(layout.mask_bits)
     n, size = len(streams), layout.n_values
-    scalar = layout.masking == "scalar"
-    dithers = np.empty((n, size))
-    masks = np.empty((n, 1) if scalar else (n, size))
-    # Short rows are drawn together, long ones in parts.
-    whole = n * size <= _BLOCK
-    if scalar:
-        # The mask's block of the cipher, and what follows where it is short.
-        ahead = _BLOCK_WORDS + size if whole else 1
-        drawn = [stream.words(ahead) for stream in streams]
-        masks[:, 0] = [words[0] for words in drawn]
-        _split(masks, least, most, out=masks)
-    rows = [slice(n)] if whole else [slice(k, k + 1) for k in range(n)]
-    width = size if whole else min(size, _BLOCK)
-    for row in rows:
-        for start in range(0, size, width):
-            span = slice(start, start + width)
-            x = dithers[row, span]
-            if scalar and whole:
-                x[:] = [words[_BLOCK_WORDS:] for words in drawn]
-            else:
-                for line, stream in zip(x, streams[row], strict=True):
-                    line[:] = stream.words(len(line))
-            if scalar:
-                G = masks[row]
-                # A little less: the least word must not lie halfway between dithers.
-                x *= (1.0 - 1.0 / _WORDS) / _WORDS
-            else:
-                G = masks[row, span]
-                _split(x, least, most, out=G)
-            x *= G
-            np.rint(x, out=x)
+    if n > 1 and n * size > _BLOCK:  # long rows one by one
+        rows = [draw_secrets([stream], layout) for stream in streams]
+        masks, dithers = (np.concatenate(part) for part in zip(*rows, strict=True))
+        return masks, dithers
+    draw = _draw_scalar if layout.masking == "scalar" else _draw_entrywise
+    return draw(streams, size, *mask_range(layout.mask_bits))
+
+
+def _draw_entrywise(
+    streams: Sequence[MaskStream], size: int, least: int, most: int
+) -> tuple[Floats, Floats]:
+    """Draw a mask and a dither from each word."""
+    n = len(streams)
+    masks, dithers = np.empty((n, size)), np.empty((n, size))
+    for start in range(0, size, _BLOCK):
+        span = slice(start, start + _BLOCK)
+        G, x = masks[:, span], dithers[:, span]
+        for row, stream in zip(x, streams, strict=True):
+            row[:] = stream.words(len(row))
+        _split(x, least, most, out=G)
+        x *= G
+        np.rint(x, out=x)
+    return masks, dithers
+
+
+def _draw_scalar(
+    streams: Sequence[MaskStream], size: int, least: int, most: int
+) -> tuple[Floats, Floats]:
+    """Draw a mask from the cipher's first block and a dither from each word after."""
+    n = len(streams)
+    masks, dithers = np.empty((n, 1)), np.empty((n, size))
+    for start in range(0, size, _BLOCK):
+        x = dithers[:, start : start + _BLOCK]
+        ahead = 0 if start else _BLOCK_WORDS
+        drawn = [stream.words(ahead + x.shape[1]) for stream in streams]
+        if not start:
+            masks[:, 0] = [words[0] for words in drawn]
+            _split(masks, least, most, out=masks)
+        x[:] = [words[ahead:] for words in drawn]
+        # A little less: the least word must not lie halfway between dithers.
+        x *= (1.0 - 1.0 / _WORDS) / _WORDS
+        x *= masks
+        np.rint(x, out=x)
     return masks, dithers
 
 
