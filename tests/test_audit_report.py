@@ -219,6 +219,23 @@ def test_what_cannot_be_audited(estimator, error, message):
         audit_report(estimator, X, agents)
 
 
+@pytest.mark.parametrize(
+    ("limits", "error", "message"),
+    [
+        ({"max_seconds": float("nan")}, ValueError, "max_seconds=nan should be >= 0"),
+        ({"max_seconds": -1}, ValueError, "max_seconds == -1, must be >= 0"),
+        ({"max_seconds": "60"}, TypeError, "max_seconds must be an instance of"),
+        ({"max_rounds": 0}, ValueError, "max_rounds == 0, must be >= 1"),
+        ({"max_rounds": 2.5}, TypeError, "max_rounds must be an instance of"),
+        ({"max_samples": -3}, ValueError, "max_samples == -3, must be >= 0"),
+    ],
+)
+def test_limits_are_checked_before_any_fit(limits, error, message):
+    X, agents = data()
+    with pytest.raises(error, match=message):
+        audit_report(model(max_iter=10**9), X, agents, **limits)
+
+
 def test_nothing_recovered_is_said(report):
     """Where no attack does better than guessing nobody is called weak."""
     X, agents = data(n_samples=20)

@@ -6,10 +6,12 @@ import math
 import time
 import warnings
 from collections.abc import Hashable
+from numbers import Integral, Real
 from typing import Any
 
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_scalar
 
 from .._estimator import PrivateDistributedNMF
 from ..exceptions import InsecureKeyWarning, PrivacyWarning
@@ -87,7 +89,9 @@ def audit_report(
     Raises
     ------
     TypeError, ValueError
-        As in `record`.
+        As in `record`; or if `max_rounds` is not an integer of at least 1,
+        `max_samples` not one of at least 0, or `max_seconds` not a number of at
+        least 0.
 
     Examples
     --------
@@ -104,6 +108,11 @@ def audit_report(
     (2, ['it holds one sample', 'it has one neighbour'])
     """
     check_estimator(estimator)
+    check_scalar(max_rounds, "max_rounds", Integral, min_val=1)
+    check_scalar(max_samples, "max_samples", Integral, min_val=0)
+    check_scalar(max_seconds, "max_seconds", Real, min_val=0)
+    if math.isnan(max_seconds):
+        raise ValueError(f"max_seconds={max_seconds} should be >= 0")
     deadline = Deadline(max_seconds)
     leakages: dict[str, dict[str, list[Leakage]]] = {}
     skipped: list[Skipped] = []
