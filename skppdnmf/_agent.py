@@ -184,10 +184,10 @@ class Agent:
             self._take(outbox)
         return outbox
 
-    def _average_of(self, number: float) -> None:
+    def _average_of(self, number: float, unit: float = 0.0) -> None:
         """Prepare a private average of what every agent has of one number."""
         self._size = number
-        self._average = PrivateAverage(number, self.settings.averaging)
+        self._average = PrivateAverage(number, self.settings.averaging, unit)
 
     def _take_keys(self) -> None:
         """Collect the neighbours' public keys."""
@@ -200,7 +200,7 @@ class Agent:
                 later.append((sender, message))
         self._inbox = later
         if not self._keys_missing:
-            self.phase = "balance" if self.settings.balanced else "average"
+            self.phase = "balance" if self.settings.balanced else "geometric mean"
 
     def _take(self, outbox: list[tuple[int, Message]]) -> None:
         """Use the messages of the present round, keep those of later ones."""
@@ -283,22 +283,24 @@ class Agent:
                 self._begin_round(self._average.values, everyone, outbox)
                 return
             if self.number == self.settings.leader:
-                balance = self.phase == "balance"
-                average = self._average.mean if balance else self._average.estimate
-                self._scale = average() or 1.0
+                self._scale = self._average.mean() or 1.0
         else:
             self._spreading += 1
         if self._spreading < self.settings.leader_eccentricity:
             nobody = [False] * len(self.neighbours)
             self._begin_round(self._average.values, nobody, outbox)
-        elif self.phase == "balance":
-            self._average_of(self.factors.measure(self._scale))
-            self.phase = "average"
+        elif self.phase == "power mean":
+            self._begin_left(self._scale, outbox)
+        else:
+            if self.phase == "balance":
+                self._average_of(self.factors.measure(self._scale))
+                self.phase = "geometric mean"
+            else:
+                self._average_of(self._size, unit=self._scale)
+                self.phase = "power mean"
             self._scale = 0.0
             self._spreading = 0
             self._begin_round(self._average.values, everyone, outbox)
-        else:
-            self._begin_left(self._scale, outbox)
 
     def _begin_left(self, scale: float, outbox: list[tuple[int, Message]]) -> None:
         """Fix the penalties of the consensus and start the first BCD iteration."""

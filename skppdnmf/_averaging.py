@@ -4,7 +4,10 @@ The penalties follow the data's scale, so all agents must agree on one. Each sta
 from two numbers, whether its right factor is nonzero and the logarithm of its size,
 and moves them towards its neighbours' in rounds of the same masked exchange that
 the left factor goes through. The logarithm keeps the fixed-point numbers in range
-whatever the scale. In the end one agent's estimate becomes everybody's.
+whatever the scale. In the end one agent's estimate becomes everybody's. The geometric
+mean that comes of it is a unit in which the roots of the sizes can be averaged: the
+square of their mean is the scale. Small data of one agent hardly change it, nor does
+one agent with much more than the others decide it.
 """
 
 from __future__ import annotations
@@ -20,10 +23,12 @@ N_MAX = 2.0**32
 VALUE_BITS = 45  # the logarithm of a double's square lies within +-2200
 # Mean of g_ij g_ji, both uniform on [0.1, 1].
 MEAN_MASK_PRODUCT = 0.55**2
+MEAN_SQUARED_MASK = 0.37  # of one of them: (1 - 0.1**3) / (3 * 0.9)
 
 _REDUCTION = 1e4  # by which the rounds shrink the differences between agents
 _MAX_ROUNDS = 200
 _MAX_MOMENTUM = 1.75  # more lets the random masks amplify the differences
+_LARGEST_ROOT = 2.0**11  # of a number over the unit: fits VALUE_BITS
 
 
 @dataclass(frozen=True)
@@ -79,21 +84,30 @@ def plan_averaging(adjacency: NDArray) -> AveragingPlan:
 
 
 class PrivateAverage:
-    """One agent's estimate of the geometric mean of all agents' positive numbers.
+    """One agent's estimate of a mean of all agents' positive numbers.
 
     Parameters
     ----------
     number : float
-        The agent's own number; zero takes no part.
+        The agent's own number; zero takes no part in a geometric mean.
     plan : AveragingPlan
         Common to all agents.
+    unit : float, default=0.0
+        For the power mean of exponent 1/2, a number common to all agents and of
+        their order of magnitude; 0 for the geometric mean.
     """
 
-    def __init__(self, number: float, plan: AveragingPlan) -> None:
+    def __init__(self, number: float, plan: AveragingPlan, unit: float = 0.0) -> None:
         present = number > 0
-        self.values = np.array([float(present), math.log2(number) if present else 0.0])
+        value = 0.0
+        if unit:
+            value = min(math.sqrt(number / unit), _LARGEST_ROOT)
+        elif present:
+            value = math.log2(number)
+        self.values = np.array([float(present), value])
         self._previous = self.values
         self._plan = plan
+        self._unit = unit
         self.n_rounds = 0
 
     @property
@@ -111,11 +125,11 @@ class PrivateAverage:
         self.n_rounds += 1
 
     def mean(self) -> float:
-        """Geometric mean of the numbers of the agents that take part; 0 if none."""
-        share = float(self.values[0])
-        return 2.0 ** float(self.values[1] / share) if share > 0.5**13 else 0.0
+        """Power mean over all agents, or geometric one over those with a number.
 
-    def estimate(self) -> float:
-        """Share of agents that take part times the geometric mean of their numbers."""
-        # A share above 1, which momentum may cause, still divides the logarithm.
-        return min(1.0, max(0.0, float(self.values[0]))) * self.mean()
+        0 if there are none. No number counts for more than ``2**22`` units.
+        """
+        share, value = self.values.tolist()
+        if self._unit:
+            return self._unit * max(0.0, value) ** 2
+        return 2.0 ** (value / share) if share > 0.5**13 else 0.0

@@ -20,7 +20,7 @@ from ._timing import Expectation, time_work
 from ._totals import FixedPoint
 from ._validation import check_start
 from ._warn import warn_user
-from ._work import Work, count_sum_work, count_work
+from ._work import Work, count_sum_work, count_work, left_layout
 from .exceptions import CostWarning
 from .exchange import check_key_degree
 
@@ -219,6 +219,8 @@ def expect(
     n_jobs: int | None,
 ) -> Expectation:
     """Return what to expect of a fit, measured only where it may be long."""
+    if encryption is not None and network.n_agents > 1:
+        left_layout(settings, start)  # simulated keys refuse what real ones do
     if encryption != "paillier" or network.n_agents == 1:
         return Expectation(0.0, "threads")
     work = count_work(network, settings, start, encryption)

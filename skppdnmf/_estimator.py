@@ -21,6 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from ._admm import squared_norm, squared_residual
 from ._assembly import common_start, draw_seeds
 from ._callbacks import CallbackSupportMixin, FitCallbacks
+from ._convergence import advice, dither_message, dither_share
 from ._history import fitted_attributes
 from ._nnls import solve_nnls
 from ._partition import is_parts, stack_parts
@@ -433,10 +434,13 @@ class PrivateDistributedNMF(
             warn_user(
                 f"{type(self).__name__} did not reach tol={self.tol:g} within "
                 f"max_iter={self.max_iter} iterations (consensus_error_="
-                f"{self.consensus_error_:.2g}). Increase max_iter, or tol; with "
-                "tol=0 all iterations are run and nothing is checked.",
+                f"{self.consensus_error_:.2g}). {advice(self)} With tol=0 all "
+                "iterations are run and nothing is checked.",
                 ConvergenceWarning,
             )
+        share = dither_share(outcome.reports, self.n_max)
+        if message := dither_message(share, self.n_max, self.n_exchanges_):
+            warn_user(message, ConvergenceWarning)
         W = self._solve(X)
         H = self.components_.astype(np.float64)
         self.reconstruction_err_ = float(np.sqrt(squared_residual(X, W, H)))

@@ -143,6 +143,7 @@ class Factors:
         self._squared_norm = self._squared_error = admm.squared_norm(X)
         self._mu = self._eta = 0.0
         self._tolerance_met = 0
+        self._dither = 0.0
 
     # Before the first iteration ------------------------------------------------
 
@@ -269,6 +270,8 @@ class Factors:
         """
         S = self._step * total.reshape(self.left.U.shape)
         self.left = admm.add_consensus(self.left, S)
+        if self.settings.update == "proximal":
+            self._dither += self.n_neighbours * self._step**2
         self.inner += 1
 
     def left_converged(self) -> bool:
@@ -291,8 +294,9 @@ class Factors:
         if not self.n_neighbours:
             return 0.0
         expected = self._step * MEAN_MASK_PRODUCT * self.n_neighbours
-        norm = expected * float(np.linalg.norm(self.left.U))
-        return float(np.linalg.norm(self.left.S)) / norm if norm else 0.0
+        with np.errstate(over="ignore"):  # penalties near the largest allowed
+            norm = expected * float(np.linalg.norm(self.left.U))
+            return float(np.linalg.norm(self.left.S)) / norm if norm else 0.0
 
     # The right factor and the end of an iteration ------------------------------
 
@@ -349,7 +353,14 @@ class Factors:
             H, gram, products = (
                 H * self.unit, gram / self.unit**2, products / self.unit
             )  # fmt: skip
-        error = self._squared_error
         return Report(
-            self.iteration, n_exchanges, H, error, gram, products, stopped, final
+            self.iteration,
+            n_exchanges,
+            H,
+            self._squared_error,
+            gram,
+            products,
+            stopped,
+            final,
+            self._dither / self.unit**2,
         )

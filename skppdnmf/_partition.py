@@ -225,14 +225,24 @@ def _is_integer(value: Any) -> bool:
 
 
 def is_parts(X: Any) -> bool:
-    """Whether X is a list or tuple that holds a 2-D array, sparse matrix or frame."""
-    return isinstance(X, (list, tuple)) and any(map(_is_part, X))
+    """Whether X is a list or tuple of parts, even of such as `stack_parts` refuses."""
+    if not isinstance(X, (list, tuple)):
+        return False
+    return any(_is_part(part) or _is_list_of_rows(part) for part in X)
 
 
 def _is_part(part: Any) -> bool:
     """Whether it is a 2-D array, a sparse matrix or a frame."""
     shape = getattr(part, "shape", None)
     return isinstance(shape, tuple) and len(shape) == 2
+
+
+def _is_list_of_rows(part: Any) -> bool:
+    """Whether it is a list of lists or arrays, and thus no row of a matrix."""
+    # The first entry says enough: a matrix as nested lists may have many.
+    if not isinstance(part, (list, tuple)) or not part:
+        return False
+    return isinstance(part[0], (list, tuple)) or bool(getattr(part[0], "shape", ()))
 
 
 def stack_parts(parts: Any) -> tuple[Any, NDArray[np.intp]]:
@@ -291,7 +301,10 @@ def stack_parts(parts: Any) -> tuple[Any, NDArray[np.intp]]:
         if not _is_part(part)
     ]
     if odd:
-        raise ValueError(f"parts must be 2-D; these are not: {name_some(odd)}")
+        message = f"parts must be 2-D; these are not: {name_some(odd)}"
+        if any(map(_is_list_of_rows, parts)):
+            message += "; make an array of each list of rows: numpy.asarray(part)"
+        raise ValueError(message)
     kinds = [_kind(part) for part in parts]
     if len(set(kinds)) > 1 and not set(kinds) <= {"sparse matrix", "array"}:
         named = [f"{kind} (part {kinds.index(kind)})" for kind in dict.fromkeys(kinds)]

@@ -63,7 +63,7 @@ max_admm_iter, tol, l1_ratio
     @property
     def n_averages(self) -> int:
         """Number of private averages before the first iteration."""
-        return (self.penalty_scaling == "data") + self.balanced
+        return 2 * (self.penalty_scaling == "data") + self.balanced
 
 
 class Report(NamedTuple):
@@ -84,6 +84,8 @@ class Report(NamedTuple):
         Whether the agent met the tolerance.
     final : bool, default=False
         Whether it is the agent's last.
+    dither : float, default=0.0
+        Sum of the squared weights with which dithers have gone into its Q.
     """
 
     iteration: int
@@ -94,3 +96,4 @@ class Report(NamedTuple):
     products: NDArray[np.floating] | None = None
     stopped: bool = False
     final: bool = False
+    dither: float = 0.0

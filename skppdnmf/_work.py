@@ -21,9 +21,11 @@ from .exchange import (
     SUM_HEADER_BYTES,
     WORD_BYTES,
     SlotLayout,
+    fixed_point,
     message_sizes,
     public_bytes,
-    starting_bits,
+    value_layout,
+    with_spare,
 )
 
 
@@ -56,11 +58,14 @@ class Work(NamedTuple):
 
 
 def left_layout(settings: AgentSettings, start: NDArray[np.float64]) -> SlotLayout:
-    """Slots with which the left factor's exchange starts."""
-    return SlotLayout(
+    """Slots with which the left factor's exchange starts; an error if none fits."""
+    assert settings.n_max is not None
+    # As wide as the exchange makes them: spare bits are left out before a fit is.
+    _, bits = fixed_point(start.ravel(), settings.n_max)
+    return value_layout(
         start.size,
-        starting_bits(start, settings.n_max),
-        MASK_BITS,
+        with_spare(bits, settings.key_size),
+        settings.n_max,
         settings.masking,
         settings.key_size,
     )

@@ -29,7 +29,7 @@ ROWS = [
 def report():
     X, agents = data()
     names = np.array(["north", "east", "south", "west"])[agents]
-    return audit_report(model(masking="entrywise"), X, names, max_samples=1)
+    return audit_report(model(masking="entrywise", seed=1), X, names, max_samples=1)
 
 
 def test_table_has_both_sides_of_every_claim(report):

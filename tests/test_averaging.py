@@ -18,17 +18,17 @@ from skppdnmf._network import make_network
 from skppdnmf.exchange import DifferenceExchange, MaskStream, SimulatedCipher
 
 
-def target(numbers):
-    """Share of the positive numbers times their geometric mean."""
+def target(numbers, unit=0.0):
+    """Power mean or, without a unit, geometric mean of the positive numbers."""
+    if unit:
+        return np.mean(np.sqrt(numbers)) ** 2
     positive = [x for x in numbers if x > 0]
-    if not positive:
-        return 0.0
-    return len(positive) / len(numbers) * np.exp(np.mean(np.log(positive)))
+    return np.exp(np.mean(np.log(positive))) if positive else 0.0
 
 
-def make_averages(network, numbers, plan=None):
+def make_averages(network, numbers, plan=None, unit=0.0):
     plan = plan or plan_averaging(network.adjacency)
-    return [PrivateAverage(number, plan) for number in numbers]
+    return [PrivateAverage(number, plan, unit) for number in numbers]
 
 
 def metropolis(network, i):
@@ -37,9 +37,9 @@ def metropolis(network, i):
     return 1.0 / (1.0 + np.maximum(degrees[i], degrees[network.neighbours[i]]))
 
 
-def run(network, numbers, rng, plan=None, entrywise=True):
+def run(network, numbers, rng, plan=None, entrywise=True, unit=0.0):
     """All estimates after the plan's rounds, under random masks in [0.1, 1]."""
-    averages = make_averages(network, numbers, plan)
+    averages = make_averages(network, numbers, plan, unit)
     while not averages[0].done:
         shape = (network.n_agents, network.n_agents, N_VALUES if entrywise else 1)
         g = rng.uniform(0.1, 1.0, shape)
@@ -48,7 +48,7 @@ def run(network, numbers, rng, plan=None, entrywise=True):
             j = network.neighbours[i]
             masked = g[i, j] * g[j, i] * (values[j] - values[i])
             average.update(metropolis(network, i) @ masked)
-    return np.array([average.estimate() for average in averages])
+    return np.array([average.mean() for average in averages])
 
 
 def draw_numbers(rng, n, n_zeros):
@@ -57,7 +57,7 @@ def draw_numbers(rng, n, n_zeros):
     return numbers
 
 
-def errors(name, n, n_zeros, n_trials=40):
+def errors(name, n, n_zeros, unit, n_trials=40):
     """Relative errors of the leader, whose estimate counts, over several trials."""
     network = make_network(name, n, 0)
     leader = int(np.argmin(network.eccentricities))
@@ -65,34 +65,39 @@ def errors(name, n, n_zeros, n_trials=40):
     for seed in range(n_trials):
         rng = np.random.default_rng(seed)
         numbers = draw_numbers(rng, n, n_zeros)
-        estimate = run(network, numbers, rng, entrywise=False)[leader]
-        result.append(abs(estimate / target(numbers) - 1))
+        estimate = run(network, numbers, rng, entrywise=False, unit=unit)[leader]
+        result.append(abs(estimate / target(numbers, unit) - 1))
     return result
 
 
+@pytest.mark.parametrize("unit", [0.0, 0.7])
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize(("n", "n_zeros"), [(3, 0), (6, 0), (10, 0), (6, 2), (10, 3)])
-def test_estimate_is_near_the_mean(name, n, n_zeros):
-    found = errors(name, n, n_zeros)
+def test_estimate_is_near_the_mean(name, n, n_zeros, unit):
+    found = errors(name, n, n_zeros, unit)
     assert np.median(found) < 0.02
     assert np.quantile(found, 0.9) < 0.05
 
 
+@pytest.mark.parametrize("unit", [0.0, 0.7])
 @pytest.mark.parametrize(("name", "n", "n_zeros"), [("path", 2, 0), ("ring", 3, 0)])
-def test_every_estimate_is_near_the_mean(name, n, n_zeros):
-    assert max(errors(name, n, n_zeros)) < 0.05
+def test_every_estimate_is_near_the_mean(name, n, n_zeros, unit):
+    assert max(errors(name, n, n_zeros, unit)) < 0.05
 
 
+@pytest.mark.parametrize("unit", [0.0, 0.7])
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("entrywise", [True, False])
-def test_random_masks_leave_no_bias(name, entrywise):
+def test_random_masks_leave_no_bias(name, entrywise, unit):
     """Given rounds enough, every agent knows the mean exactly."""
     network = make_network(name, 7, 1)
     rng = np.random.default_rng(0)
     numbers = draw_numbers(rng, 7, 2)
     plan = AveragingPlan(3000, 1.0)
     np.testing.assert_allclose(
-        run(network, numbers, rng, plan, entrywise), target(numbers), rtol=1e-8
+        run(network, numbers, rng, plan, entrywise, unit),
+        target(numbers, unit),
+        rtol=1e-8,
     )
 
 
@@ -150,7 +155,7 @@ def test_equivariant_where_the_share_overshoots():
     log = np.log2(1e30)
     average.update(np.array([0.01, 0.05]))
     scaled.update(np.array([0.01, 0.05 + 0.01 * log]))
-    assert scaled.estimate() == pytest.approx(1e30 * average.estimate(), rel=1e-9)
+    assert scaled.mean() == pytest.approx(1e30 * average.mean(), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -171,7 +176,7 @@ def test_all_zero_gives_zero(name):
 def test_one_agent(number):
     average = PrivateAverage(number, plan_averaging(np.zeros((1, 1))))
     assert average.done
-    assert average.estimate() == pytest.approx(number, rel=1e-12)
+    assert average.mean() == pytest.approx(number, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -213,7 +218,25 @@ def test_fixed_point_changes_little(name, masking, scale):
             average.update(side.weighted_sum(metropolis(network, i)))
             assert side.value_bits == VALUE_BITS
     for average in averages:
-        assert average.estimate() == pytest.approx(target(numbers), rel=0.1)
+        assert average.mean() == pytest.approx(target(numbers), rel=0.1)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_small_numbers_hardly_move_the_mean(name):
+    network = make_network(name, 6, 0)
+    numbers = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 1e-12])
+    unit = run(network, numbers, np.random.default_rng(0))[0]
+    assert unit < 0.05
+    plan = AveragingPlan(1500, 1.0)
+    found = run(network, numbers, np.random.default_rng(1), plan, unit=unit)
+    np.testing.assert_allclose(found, target(numbers, unit), rtol=1e-6)
+    assert target(numbers, unit) > 1.9
+
+
+def test_no_number_counts_for_more_than_fits():
+    average = PrivateAverage(1e30, AveragingPlan(0, 1.0), unit=1.0)
+    assert 2 * np.abs(average.values).max() * N_MAX < 2**VALUE_BITS
+    assert average.mean() == 2.0**22
 
 
 def test_largest_double_fits_the_first_slots():

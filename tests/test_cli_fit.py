@@ -142,19 +142,14 @@ DIVERGING = (
 )
 
 
-@pytest.mark.parametrize(
-    ("encryption", "expected"),
-    [
-        ("none", "the fit failed: its factors are not finite."),
-        ("simulated", "failed: agent "),  # an OverflowError
-    ],
-)
-def test_a_fit_that_fails(array, tmp_path, encryption, expected):
+@pytest.mark.parametrize("encryption", ["none", "simulated"])
+def test_a_fit_that_fails(array, tmp_path, encryption):
     out = tmp_path / "o"
     message = refused(
         "fit", array, *DIVERGING, "--encryption", encryption, "--out", out, code=1
     )
-    assert message.startswith(expected)
+    assert message.startswith("failed: agent ")
+    assert "diverged" in message
     assert not out.exists()
 
 

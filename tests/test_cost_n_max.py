@@ -1,7 +1,10 @@
 """The estimate refuses the `n_max` that the fit refuses, where it knows the samples."""
 
+import re
+
 import numpy as np
 import pytest
+from _estimators import model as consensus_model
 
 from skppdnmf import PrivateDistributedNMF, estimate_cost
 
@@ -74,3 +77,42 @@ def test_the_largest_that_is_named_is_allowed():
     assert estimate_cost(model([20, 30, 10], largest), 6).exchanges == 1
     with pytest.raises(OverflowError):
         estimate_cost(model([20, 30, 10], 1.01 * largest), 6)
+
+
+# Consensus: the start has to fit into a plaintext of the key ----------------------
+
+
+def refusals(key_size, n_max):
+    """What the fits and the estimates with ciphertexts and without them refuse."""
+    said = set()
+    for encryption in ("simulated", "paillier"):
+        estimator = consensus_model(
+            2,
+            partition=3,
+            adjacency="path",
+            n_max=n_max,
+            key_size=key_size,
+            encryption=encryption,
+            max_iter=1,
+            max_admm_iter=1,
+        )
+        said.add(refusal(lambda e=estimator: estimate_cost(e, 6)))
+        said.add(refusal(lambda e=estimator: e.fit(X)))
+    return said
+
+
+def test_a_key_too_small_is_refused_alike():
+    ((kind, message),) = refusals(512, 1e200)
+    assert kind is OverflowError
+    for part in ("n_max=1e+200", "key_size=512 holds 2**496", "or a smaller n_max"):
+        assert part in message
+    assert "slot_bits" not in message
+
+
+@pytest.mark.filterwarnings("ignore::skppdnmf.exceptions.InsecureKeyWarning")
+def test_the_key_that_is_named_is_allowed():
+    """Even where it leaves no room for the bits that slots have to spare."""
+    ((_, message),) = refusals(64, 1e17)
+    least = int(re.search(r"Use key_size=(\d+) or more", message)[1])
+    assert 64 < least <= 80
+    assert refusals(least, 1e17) == {None}

@@ -117,8 +117,24 @@ def test_overflow_of_a_key_that_holds_nothing():
         side.begin(np.ones(1), [True])
 
 
-@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 1e305, 1e301])
+@pytest.mark.parametrize("value", [1e301, -1e301, 1e305])  # n_max * 1e305 is inf
 def test_values_out_of_range(value):
     side = make_sides(make_network("path", 2), 2, n_max=1e6, key_size=4096)[0]
-    with pytest.raises(OverflowError, match=r"agent 0.*n_max=1e\+06.*smaller n_max"):
+    with pytest.raises(
+        OverflowError, match=r"agent 0.*n_max=1e\+06.*smaller n_max"
+    ) as caught:
         side.begin(np.array([1.0, value]), [True])
+    assert "diverged" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("other", [1.0, np.inf, 1e305])
+def test_values_of_an_iteration_that_diverged(value, other):
+    side = make_sides(make_network("path", 2), 2, n_max=1e6, key_size=4096)[0]
+    name = "nan" if np.isnan(value) else "inf"
+    for values in ([value, other], [other, value]):
+        with pytest.raises(
+            OverflowError, match=f"agent 0: .* is {name}: .* diverged.*mu, eta, g_max"
+        ) as caught:
+            side.begin(np.array(values), [True])
+        assert "n_max" not in str(caught.value)  # no scale would hold it

@@ -284,7 +284,11 @@ class TestStackParts:
             ([], "got list of length 0"),
             (np.ones((2, 2, 2)), "got ndarray"),
             ([[1, 2], [3, 4]], r"not: 0 \(list, shape None\), 1 \(list, shape None\)"),
-            ([np.ones((2, 2)), np.ones(2)], r"not: 1 \(ndarray, shape \(2,\)\)"),
+            (
+                [[[1, 2]], np.ones((1, 2)), [[3, 4]]],
+                r"not: 0 \(list, shape None\), 2 \(list, .*; .*numpy\.asarray",
+            ),
+            ([np.ones((2, 2)), np.ones(2)], r"not: 1 \(ndarray, shape \(2,\)\)$"),
             (
                 [np.ones((1, 2)), np.ones((1, 3))],
                 r"number of columns: 2 \(part 0\), 3 \(part 1\)",
@@ -334,7 +338,13 @@ class TestStackParts:
         ([pl.DataFrame({"a": [1]})], True),
         ([], False),
         ([[1, 2], [3, 4]], False),
-        ([[[1, 2]], [[3, 4]]], False),
+        # Lists of rows are parts, which `stack_parts` refuses.
+        ([[[1, 2]], [[3, 4]]], True),
+        ([[1, 2], [[3, 4]]], True),
+        ([[np.ones(2)], []], True),
+        (((1, 2), (3, np.float64(4))), False),
+        ([[1, np.array(2)], [np.array(3), 4]], False),
+        ([[], []], False),
         ([np.ones(2), np.ones(2)], False),
         ([np.ones((2, 2)), np.ones(2)], True),  # and `stack_parts` names the second
         ([pd.Series([1])], False),

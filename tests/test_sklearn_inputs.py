@@ -15,6 +15,8 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
+from skppdnmf import stack_parts
+
 
 @pytest.fixture(scope="module")
 def X():
@@ -242,6 +244,21 @@ def test_lists_of_lists_are_one_matrix(X):
     assert_array_equal(listed.transform(X.tolist()), listed.transform(X))
 
 
+@pytest.mark.parametrize("first", [10, 12])  # parts of unequal and of equal lengths
+@pytest.mark.parametrize("listed", [list, np.ndarray.tolist])
+def test_parts_as_lists_are_refused_as_by_stack_parts(X, fitted, first, listed):
+    parts = [listed(X[:first]), listed(X[first:24])]
+    with pytest.raises(ValueError, match=r"parts must be 2-D.*0 \(list.*1 \(") as said:
+        stack_parts(parts)
+    assert "numpy.asarray" in str(said.value)
+    for call in (model().fit, model().fit_transform, fitted.transform, fitted.score):
+        with pytest.raises(ValueError, match="2-D") as found:
+            call(parts)
+        assert str(found.value) == str(said.value)
+    arrays = [np.asarray(part) for part in parts]  # what the message says to do
+    assert_array_equal(fitted.transform(arrays), fitted.transform(X[:24]))
+
+
 def frozen(X, path):
     X = X.copy()
     X.setflags(write=False)
@@ -369,6 +386,19 @@ def test_a_given_start_sets_the_number_of_components(X):
     onward = model("auto", init=done.components_, max_iter=2).fit(X)
     assert onward.reconstruction_err_ < 1.01 * done.reconstruction_err_
     assert onward.reconstruction_err_ < model(3, max_iter=2).fit(X).reconstruction_err_
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # overflow on the way to nan
+@pytest.mark.parametrize("encryption", ["simulated", None])
+def test_a_fit_that_diverges_says_so(X, encryption):
+    estimator = model(update="published", max_iter=60, encryption=encryption)
+    with pytest.raises(OverflowError, match=r"agent .*diverged.*penalties") as caught:
+        estimator.fit(X)
+    assert "n_max" not in str(caught.value)
+    # What the message says to do is a way out.
+    assert 'penalty_scaling="absolute"' in str(caught.value)
+    estimator.set_params(penalty_scaling="absolute").fit(X)
+    assert np.isfinite(estimator.components_).all()
 
 
 def test_a_failed_fit_leaves_the_estimator_usable(X):

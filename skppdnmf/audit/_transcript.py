@@ -58,8 +58,8 @@ class Round:
     ----------
     number : int
         Number of the exchange.
-    phase : {"balance", "average", "left"}
-        What it was for: one of the two averages before the first iteration, or the
+    phase : {"balance", "geometric mean", "power mean", "left"}
+        What it was for: one of the averages before the first iteration, or the
         left factor.
     iteration : int
         BCD iterations finished before.

@@ -1,7 +1,7 @@
 """What crosses an edge: slots, masks, ciphers and keys."""
 
 from ._ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
-from ._difference import MASK_BITS, DifferenceExchange
+from ._difference import MASK_BITS, DifferenceExchange, value_layout, with_spare
 from ._fixed_base import TABLES
 from ._fixed_point import fixed_point, starting_bits
 from ._key_graph import (
@@ -124,5 +124,7 @@ __all__ = [
     "system_generator",
     "to_limbs",
     "valid_key_size",
+    "value_layout",
     "warn_insecure",
+    "with_spare",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._ciphers import Cipher, SimulatedCipher
-from ._fixed_point import SPARE_BITS, fixed_point
+from ._fixed_point import SPARE_BITS, fixed_point, largest_magnitude
 from ._masks import MaskStream, draw_factors, draw_secrets
 from ._messages import REPLY, REQUEST, WIDEN, Message
 from ._slots import SlotLayout, slot_width
@@ -17,6 +17,83 @@ from ._wire import Payload
 
 MASK_BITS = 12
 _SHORT_ROW = 2048  # rows up to this length are handled together
+
+
+def value_layout(
+    n_values: int, value_bits: int, n_max: float, masking: str, key_size: int
+) -> SlotLayout:
+    """Lay out slots for an agent's values, or say what to change if none fits.
+
+    Parameters
+    ----------
+    n_values : int
+        Number of values of an agent.
+    value_bits : int
+        Width of the values in bits.
+    n_max : float
+        Fixed-point scale, which errors name.
+    masking : {"entrywise", "scalar"}
+        As for `DifferenceExchange`.
+    key_size : int
+        Bits of the keys.
+
+    Returns
+    -------
+    SlotLayout
+        With masks of ``MASK_BITS`` bits.
+
+    Raises
+    ------
+    OverflowError
+        If the values fit no slot of a plaintext.
+
+    Examples
+    --------
+    >>> from skppdnmf.exchange import value_layout
+    >>> value_layout(640, 24, 1e6, "scalar", 2048).slots_per_plaintext
+    52
+    """
+    try:
+        return SlotLayout(n_values, value_bits, MASK_BITS, masking, key_size)
+    except (OverflowError, ValueError) as error:
+        most = _widest_values(key_size)
+        limit = f"2**{most}" if most > 0 else "no value at all"
+        raise OverflowError(
+            f"values of {value_bits} bits (n_max={n_max:g} times entries of the left "
+            f"factor of up to 2**{value_bits} / n_max) do not fit into a slot; "
+            f"key_size={key_size} holds {limit}. Use "
+            f"key_size={SlotLayout.smallest_key(value_bits, MASK_BITS)} or more, or a "
+            "smaller n_max"
+        ) from error
+
+
+def with_spare(bits: int, key_size: int) -> int:
+    """Return the slots' width for values, with spare bits where they fit.
+
+    Parameters
+    ----------
+    bits : int
+        What the values need.
+    key_size : int
+        Bits of the keys.
+
+    Returns
+    -------
+    int
+        At least `bits`, even where these do not fit.
+
+    Examples
+    --------
+    >>> from skppdnmf.exchange import with_spare
+    >>> with_spare(40, 2048), with_spare(40, 56)
+    (42, 40)
+    """
+    return max(bits, min(bits + SPARE_BITS, _widest_values(key_size)))
+
+
+def _widest_values(key_size: int) -> int:
+    """Bits of the widest values whose slot fits into a plaintext."""
+    return key_size - 1 - slot_width(0, MASK_BITS)
 
 
 class DifferenceExchange:
@@ -88,9 +165,7 @@ class DifferenceExchange:
         self.n_max = n_max
         self.masking = masking
         self.key_size = key_size
-        # The widest values whose slot fits into a plaintext.
-        self._most_bits = key_size - 1 - slot_width(0, MASK_BITS)
-        self.value_bits = max(1, min(value_bits, self._most_bits))
+        self.value_bits = max(1, min(value_bits, _widest_values(key_size)))
         self._streams = list(streams)
         self.name = name
         self.round = -1
@@ -105,21 +180,14 @@ class DifferenceExchange:
         return layout
 
     def _make_layout(self, value_bits: int) -> SlotLayout:
-        """Lay out slots, or say why none fits."""
+        """Lay out slots, or say whose values fit none."""
+        assert self.n_max is not None
         try:
-            return SlotLayout(
-                self.n_values, value_bits, MASK_BITS, self.masking, self.key_size
+            return value_layout(
+                self.n_values, value_bits, self.n_max, self.masking, self.key_size
             )
-        except (OverflowError, ValueError) as error:
-            most = self._most_bits
-            limit = f"2**{most}" if most > 0 else "no value at all"
-            raise OverflowError(
-                f"{self.name}: values of {value_bits} bits (n_max={self.n_max:g} times "
-                f"entries of the left factor of up to 2**{value_bits} / n_max) do not "
-                f"fit into a slot; key_size={self.key_size} holds {limit}. Use "
-                f"key_size={SlotLayout.smallest_key(value_bits, MASK_BITS)} or more, "
-                "or a smaller n_max"
-            ) from error
+        except OverflowError as error:
+            raise OverflowError(f"{self.name}: {error}") from error
 
     def begin(
         self,
@@ -162,27 +230,24 @@ class DifferenceExchange:
         requests = [resting] * self.n_neighbours
         if not self._active:
             return requests
-        if self.n_max is None:
-            self._values: Any = values
-        else:
-            try:
-                self._values, bits = fixed_point(
+        try:
+            if self.n_max is None:
+                largest_magnitude(values)
+                self._values: Any = values
+            else:
+                self._values, self._needed_bits = fixed_point(
                     values, self.n_max, isinstance(self.cipher, SimulatedCipher)
                 )
-            except OverflowError as error:
-                raise OverflowError(f"{self.name}: {error}") from error
-            self._needed_bits = bits
-            if bits > self.value_bits:
-                self.value_bits = self._with_spare(bits)
+        except OverflowError as error:
+            raise OverflowError(f"{self.name}: {error}") from error
+        if self.n_max is not None:
+            if self._needed_bits > self.value_bits:
+                self.value_bits = with_spare(self._needed_bits, self.key_size)
             self._layout(self.value_bits)  # or say now that nothing fits
         request = self._request()
         for k in self._active:
             requests[k] = request
         return requests
-
-    def _with_spare(self, bits: int) -> int:
-        """Width for values of so many bits, with spare ones where they fit."""
-        return max(bits, min(bits + SPARE_BITS, self._most_bits))
 
     def _request(self) -> Message:
         """Encrypt the values in slots of the current width."""
@@ -215,7 +280,7 @@ class DifferenceExchange:
         replies = iter(
             self._replies([one for one, fit in zip(asked, fits, strict=True) if fit])
         )
-        width = self._with_spare(self._needed_bits)
+        width = with_spare(self._needed_bits, self.key_size)
         return [
             next(replies) if fit else Message(WIDEN, self.round, width) for fit in fits
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def fixed_point(
     Raises
     ------
     OverflowError
-        If a value is not finite after scaling, or beyond 2**1000.
+        If a value is nan or infinite, or beyond 2**1000 after scaling.
 
     Examples
     --------
@@ -49,7 +50,7 @@ def fixed_point(
     >>> fixed_point(np.array([0.5, -1.26]), 10)
     (array([  5, -13]), 4)
     """
-    largest = max(float(values.max()), -float(values.min())) * n_max
+    largest = largest_magnitude(values) * n_max
     if not largest < 2.0**_MOST_BITS:
         raise OverflowError(
             f"n_max={n_max:g} times a value of the left factor is {largest:g}, beyond "
@@ -63,6 +64,18 @@ def fixed_point(
     if bits <= _INT64_BITS:
         return scaled.astype(np.int64), bits
     return np.array([int(value) for value in scaled], dtype=object), bits
+
+
+def largest_magnitude(values: NDArray[np.floating]) -> float:
+    """Return the largest magnitude; an OverflowError if a value is not finite."""
+    largest = max(float(values.max()), -float(values.min()))
+    if not math.isfinite(largest):
+        raise OverflowError(
+            f"a value of the left factor is {largest:g}: the iteration has diverged; "
+            "change the penalties (mu, eta, g_max), or use "
+            'penalty_scaling="absolute" with update="published"'
+        )
+    return largest
 
 
 def starting_bits(start: NDArray[np.floating], n_max: float | None) -> int:
