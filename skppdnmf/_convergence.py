@@ -90,7 +90,7 @@ def advice(estimator: Any) -> str:
     rounding = 1.0 / (n_max * float(np.sqrt(np.mean(H**2)))) if n_max else 0.0
     if tol < rounding:
         said += (
-            f" n_max={n_max:g} rounds the left factor to {rounding:.1g} of its entries, "
-            "which is more than tol: raise n_max."
+            f" n_max={n_max:g} rounds the left factor to {rounding:.1g} of its "
+            "entries, which is more than tol: raise n_max."
         )
     return said
