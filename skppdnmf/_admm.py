@@ -198,9 +198,12 @@ def right_factor(
         V = target @ inverse
         R = np.subtract(V, gap, out=gap)
         if iteration % _CHECK_EVERY == 0:  # the norms cost as much as the step
-            limit = tol * tol * _square(V)
+            limit = tol * tol * frobenius_square(V)
             # R moves by V - W.
-            if _square(R - last_R) <= limit and _square(V - last_V) <= limit:
+            if (
+                frobenius_square(R - last_R) <= limit
+                and frobenius_square(V - last_V) <= limit
+            ):
                 break
     return RightState(np.maximum(V, -R) + R, V, R)
 
@@ -257,7 +260,7 @@ def squared_residual(X: Data, W: Array, H: Array) -> float:
     return float(np.einsum("ij,ij->", residual, residual, dtype=np.float64))
 
 
-def _square(array: Array) -> float:
-    """Squared Frobenius norm."""
+def frobenius_square(array: Array) -> float:
+    """Return the squared Frobenius norm."""
     flat = array.ravel()
     return float(flat @ flat)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ._admm import frobenius_square
 from ._settings import Report
 
 
@@ -69,19 +70,14 @@ def consensus_error(copies: Sequence[NDArray[np.floating]]) -> float:
         Relative to the norm of the mean; 0 where all copies are equal.
     """
     mean = mean_components(copies)
-    squares = [_squared_norm(copy - mean) for copy in copies if copy is not mean]
+    squares = [frobenius_square(copy - mean) for copy in copies if copy is not mean]
     return _relative_distance(sum(squares) / len(copies), mean)
 
 
-def _relative_distance(square: float, mean: NDArray[np.floating]) -> float:
+def _relative_distance(distance: float, mean: NDArray[np.floating]) -> float:
     """Root of a mean squared distance over the norm of the mean."""
     norm = np.linalg.norm(mean)
-    return float(np.sqrt(square) / norm) if norm > 0 else np.inf if square else 0.0
-
-
-def _squared_norm(array: NDArray[np.floating]) -> float:
-    """Squared Frobenius norm."""
-    return float(np.vdot(array, array))
+    return float(np.sqrt(distance) / norm) if norm > 0 else np.inf if distance else 0.0
 
 
 def history_row(
@@ -113,7 +109,7 @@ def history_row(
         if report.H is mean:
             continue
         step = mean - report.H
-        distance += _squared_norm(step)
+        distance += frobenius_square(step)
         if report.gram is None or report.products is None:
             continue
         shared -= 2.0 * float(np.vdot(report.products, step))

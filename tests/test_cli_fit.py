@@ -153,6 +153,16 @@ def test_a_fit_that_fails(array, tmp_path, encryption):
     assert not out.exists()
 
 
+def test_factors_that_are_not_finite(array, monkeypatch):
+    def fit_transform(self, X, agents=None):
+        self.components_ = np.full((2, X.shape[1]), np.nan)
+        return np.ones((X.shape[0], 2))
+
+    monkeypatch.setattr(PrivateDistributedNMF, "fit_transform", fit_transform)
+    message = refused("fit", array, *QUICK, code=1)
+    assert message.startswith("the fit failed: its factors are not finite.")
+
+
 def test_not_enough_memory(array, monkeypatch):
     def fit_transform(self, X, agents=None):
         raise MemoryError
