@@ -1,0 +1,74 @@
+"""Results that must not change: fits recorded before the package got its rooms."""
+
+from collections import defaultdict
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from _recorded_fits import cases, environment, renumbered
+
+from skppdnmf._sum_agent import SumAgent
+
+RECORDED = np.load(Path(__file__).with_name("recorded_fits.npz"))
+SAME_MACHINE = str(RECORDED["environment"]) == environment()
+
+
+@contextmanager
+def failing(at):
+    """Agents by name that are lost before these calls of `advance`."""
+    calls = defaultdict(int)
+    genuine = SumAgent.advance
+
+    def advance(agent, arrived):
+        calls[agent.name] += 1
+        if at.get(agent.name) == calls[agent.name]:
+            raise OSError(f"{agent.name} is gone")
+        return genuine(agent, arrived)
+
+    SumAgent.advance = advance
+    try:
+        yield
+    finally:
+        SumAgent.advance = genuine
+
+
+CASES = cases(failing)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_fit_is_as_recorded(name):
+    """To the last bit where linear algebra rounds as on the machine of the record."""
+    found = CASES[name]()
+    expected = {
+        key.partition("|")[2]: RECORDED[key]
+        for key in RECORDED.files
+        if key.startswith(f"{name}|")
+    }
+    assert found.keys() == expected.keys()
+    for key, value in found.items():
+        assert value.dtype == expected[key].dtype
+        if SAME_MACHINE:
+            np.testing.assert_array_equal(value, expected[key], err_msg=key)
+        else:
+            loose = 5e-2 if value.dtype == np.float32 else 1e-3
+            np.testing.assert_allclose(
+                value, expected[key], rtol=loose, atol=loose, err_msg=key
+            )
+
+
+def test_new_numbers_change_masks_and_not_the_quality():
+    """Agents were numbered by what they hold, and now in the order of the roster.
+
+    Masks follow the numbers, so that these fits differ in what a mask may change.
+    """
+    ratios, consensus = [], []
+    for name, fit in renumbered().items():
+        _, shared, spread = RECORDED[f"{name}|errors"]
+        errors = fit()["errors"][:, -1]
+        ratios.append(errors[1] / shared)
+        consensus.append((errors[2], spread))
+    assert 0.99 < np.median(ratios) < 1.01
+    assert 0.9 < min(ratios) <= max(ratios) < 1.1
+    now, before = np.array(consensus).T
+    assert np.median(now) < 2 * np.median(before)
