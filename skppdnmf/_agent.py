@@ -18,18 +18,12 @@ from ._averaging import N_MAX, N_VALUES, VALUE_BITS, PrivateAverage
 from ._factors import Factors
 from ._settings import AgentSettings, Report
 from ._stopping import StopCount
-from .exchange import (
-    KEY,
-    REQUEST,
-    WIDEN,
-    Cipher,
-    DifferenceExchange,
-    MaskStream,
-    Message,
-    public_payload,
-    read_public,
-    starting_bits,
-)
+from .exchange._ciphers import Cipher
+from .exchange._difference import DifferenceExchange
+from .exchange._fixed_point import starting_bits
+from .exchange._masks import MaskStream
+from .exchange._messages import KEY, REQUEST, WIDEN, Message
+from .exchange._public import public_payload, read_public
 
 
 class Agent:

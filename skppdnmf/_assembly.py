@@ -14,19 +14,16 @@ from sklearn.utils import check_random_state
 
 from ._agent import Agent
 from ._averaging import plan_averaging
-from ._network import Network
+from ._data.graph import Network
 from ._settings import AgentSettings
-from .exchange import (
+from .exchange._ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
+from .exchange._keygen import (
     SECURE_KEY_SIZE,
-    Cipher,
-    MaskStream,
-    PaillierCipher,
-    PlainCipher,
-    SimulatedCipher,
     new_keypair,
     valid_key_size,
     warn_insecure,
 )
+from .exchange._masks import MaskStream
 
 # Ties between agents that are broken with regard to the graph, then by number.
 _MOST_TIES = 32

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ._assembly import common_start, draw_seeds, make_settings
-from ._network import Network, make_network
-from ._partition import DEFAULT_N_AGENTS, split_samples
+from ._data.checks import check_start
+from ._data.graph import Network, make_network
+from ._data.partition import DEFAULT_N_AGENTS, split_samples
 from ._settings import AgentSettings
 from ._sum_assembly import plan_sums
 from ._timing import Expectation, time_work
 from ._totals import FixedPoint
-from ._validation import check_start
 from ._warn import warn_user
 from ._work import Work, count_sum_work, count_work, left_layout
 from .exceptions import CostWarning
-from .exchange import check_key_degree
+from .exchange._key_graph import check_key_degree
 
 LONG_FIT_SECONDS = 600.0
 # Fits below this by the rough measure are not worth a calibration.

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _admm as admm
 from ._averaging import MEAN_MASK_PRODUCT
-from ._regularisation import Penalty, balancing_scale, left_penalty, right_penalty
+from ._nmf import admm
+from ._nmf.penalties import Penalty, balancing_scale, left_penalty, right_penalty
 from ._settings import AgentSettings, Report
 
 # The penalties under mu = eta = 1, as a fraction of the data's scale, and the

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from ._agent import Agent
 from ._history import HistoryRow, history_row
+from ._nmf.threads import single_threaded
 from ._settings import Report
 from ._sum_agent import SumAgent
-from ._threads import single_threaded
 from ._warn import warn_user
 from .exceptions import DropoutError, DropoutWarning, PrivacyWarning
-from .exchange import Message, SumMessage
+from .exchange._messages import Message
+from .exchange._sum_messages import SumMessage
 
 Letters = list[tuple[int, Any]]
 Observer = Callable[[HistoryRow, list[Report | None]], bool]

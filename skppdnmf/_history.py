@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._admm import frobenius_square
+from ._nmf.admm import frobenius_square
 from ._settings import Report
 
 

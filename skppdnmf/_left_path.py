@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._hals import hals
-from ._regularisation import Penalty, balance, left_penalty
+from ._nmf.hals import hals
+from ._nmf.penalties import Penalty, balance, left_penalty
 from ._totals import FixedPoint, Totals, read_setup
 
 Array = NDArray[np.float64]

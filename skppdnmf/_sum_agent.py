@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from . import _admm as admm
-from ._hals import hals
 from ._left_path import LeftPath, row_norms
+from ._nmf import admm
+from ._nmf.hals import hals
 from ._settings import Report
 from ._totals import HEADROOM, Totals, row_blocks, setup_words, squared_norms
-from .exchange import SecureSum, SumMessage, Total
+from .exchange._secure_sum import SecureSum, Total
+from .exchange._sum_messages import SumMessage
 
 Array = NDArray[np.float64]
 Letters = list[tuple[int, SumMessage]]

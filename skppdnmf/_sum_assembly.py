@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._data.graph import Network
 from ._left_path import LeftPath, PathSettings
-from ._network import Network
 from ._sum_agent import SumAgent
 from ._tree import SpanningTrees
-from .exchange import SecureSum, key_degree, make_key_graph, system_generator
+from .exchange._key_graph import key_degree, make_key_graph
+from .exchange._masks import system_generator
+from .exchange._secure_sum import SecureSum
 
 # By default as many starts are followed as keep the masks that an agent makes for an
 # exchange within this many words (512 KiB), so that they cost little time.

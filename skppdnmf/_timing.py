@@ -10,16 +10,13 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from ._network import Network
+from ._data.graph import Network
 from ._settings import AgentSettings
 from ._work import Work, left_layout
-from .exchange import (
-    MaskStream,
-    PaillierCipher,
-    SlotLayout,
-    integer_secrets,
-    new_keypair,
-)
+from .exchange._ciphers import PaillierCipher
+from .exchange._keygen import new_keypair
+from .exchange._masks import MaskStream, integer_secrets
+from .exchange._slots import SlotLayout
 
 # Seconds that worker processes take to start and to import what they need.
 _PROCESSES_START = 4.0

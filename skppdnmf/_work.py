@@ -8,25 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._averaging import N_VALUES, VALUE_BITS
+from ._data.graph import Network
 from ._left_path import starts_after
-from ._network import Network
 from ._settings import AgentSettings
 from ._totals import SETUP_WORDS
 from ._tree import SpanningTrees
-from .exchange import (
-    BARE_MESSAGE_BYTES,
-    KEY_ENTRY_BYTES,
-    MASK_BITS,
-    N_LIMBS,
-    SUM_HEADER_BYTES,
-    WORD_BYTES,
-    SlotLayout,
-    fixed_point,
-    message_sizes,
-    public_bytes,
-    value_layout,
-    with_spare,
-)
+from .exchange._difference import MASK_BITS, value_layout, with_spare
+from .exchange._fixed_point import fixed_point
+from .exchange._messages import BARE_MESSAGE_BYTES, message_sizes
+from .exchange._modular import N_LIMBS
+from .exchange._public import public_bytes
+from .exchange._slots import SlotLayout
+from .exchange._sum_messages import KEY_ENTRY_BYTES, SUM_HEADER_BYTES, WORD_BYTES
 
 
 class Work(NamedTuple):

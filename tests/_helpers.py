@@ -5,7 +5,7 @@ from _paillier_keys import cipher
 
 from skppdnmf._agent import Agent
 from skppdnmf._assembly import make_settings
-from skppdnmf._network import make_network
+from skppdnmf._data.graph import make_network
 from skppdnmf.exchange import MaskStream, PlainCipher, SimulatedCipher
 
 GRAPHS = ("random", "path", "star", "ring", "complete")

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from skppdnmf._hals import hals
 from skppdnmf._left_path import row_norms
+from skppdnmf._nmf.hals import hals
 from skppdnmf._totals import Totals, row_blocks, setup_words
 
 N_FEATURES = 6

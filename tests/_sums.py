@@ -7,9 +7,9 @@ import numpy as np
 from scipy import stats
 
 from skppdnmf import PrivateDistributedNMF
+from skppdnmf._data.graph import make_network
 from skppdnmf._left_path import LeftPath, PathSettings
-from skppdnmf._network import make_network
-from skppdnmf._regularisation import right_penalty
+from skppdnmf._nmf.penalties import right_penalty
 from skppdnmf._sum_agent import SumAgent
 from skppdnmf._tree import SpanningTrees
 from skppdnmf.exchange import SUM_UP, SecureSum, SumMessage, make_key_graph

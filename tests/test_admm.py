@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import nnls
 
-from skppdnmf import _admm as admm
+from skppdnmf._nmf import admm
 
 K, F, N = 4, 7, 9
 

@@ -11,7 +11,7 @@ from _helpers import (
 from _paillier_keys import MASKINGS
 from scipy import sparse
 
-from skppdnmf._network import make_network
+from skppdnmf._data.graph import make_network
 from skppdnmf.exchange import KEY, REQUEST, WIDEN
 
 SIZES = (1, 40, 3, 12, 7)  # samples of the agents

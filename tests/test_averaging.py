@@ -14,7 +14,7 @@ from skppdnmf._averaging import (
     PrivateAverage,
     plan_averaging,
 )
-from skppdnmf._network import make_network
+from skppdnmf._data.graph import make_network
 from skppdnmf.exchange import DifferenceExchange, MaskStream, SimulatedCipher
 
 

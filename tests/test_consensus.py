@@ -6,7 +6,7 @@ from _helpers import GRAPHS, drive, make_agents, random_start, split_parts
 from _paillier_keys import MASKINGS
 from scipy.optimize import nnls
 
-from skppdnmf import _admm
+from skppdnmf._nmf import admm as _admm
 
 K, F = 3, 6
 

@@ -15,7 +15,7 @@ from _paillier_keys import MASKINGS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skppdnmf._network import make_network
+from skppdnmf._data.graph import make_network
 from skppdnmf.exchange import (
     REPLY,
     REQUEST,

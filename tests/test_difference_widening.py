@@ -5,7 +5,7 @@ import pytest
 from _difference import check_differences, make_sides, run_round
 from _paillier_keys import MASKINGS
 
-from skppdnmf._network import make_network
+from skppdnmf._data.graph import make_network
 from skppdnmf.exchange import REQUEST, WIDEN
 
 # Widening -----------------------------------------------------------------------

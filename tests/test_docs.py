@@ -77,7 +77,7 @@ def test_named_objects_exist(page):
 
 def test_a_wrong_name_would_be_found():
     with pytest.raises(AttributeError):
-        find_function("skppdnmf._admm.right_step")
+        find_function("skppdnmf._nmf.admm.right_step")
     with pytest.raises(ModuleNotFoundError):
         find_function("skppdnmfx.anything")
 
@@ -126,9 +126,9 @@ def test_quoted_lines_stand_in_the_functions(page):
 def test_derivation_quotes_every_step():
     quoted = {name for name, _ in code_lines(DOCS / "how_it_works.md")}
     steps = {"left_step", "published_left_step", "add_consensus", "right_factor"}
-    assert {f"skppdnmf._admm.{step}" for step in steps} <= quoted
+    assert {f"skppdnmf._nmf.admm.{step}" for step in steps} <= quoted
     with pytest.raises(ValueError, match="does not have the lines"):
-        locate("skppdnmf._admm.left_step", ["H = np.maximum(U - P, 0.0)"])
+        locate("skppdnmf._nmf.admm.left_step", ["H = np.maximum(U - P, 0.0)"])
 
 
 WORDS = {

@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 
 from skppdnmf import PrivateDistributedNMF, estimate_cost
 from skppdnmf._assembly import common_start, draw_seeds
-from skppdnmf._network import make_network
+from skppdnmf._data.graph import make_network
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf import _protocols as protocols
+from skppdnmf._data.graph import make_network
 from skppdnmf._left_path import LeftPath
-from skppdnmf._network import make_network
 from skppdnmf._sum_agent import SumAgent
 from skppdnmf.exceptions import DropoutError, DropoutWarning, PrivacyWarning
 from skppdnmf.exchange import SecureSum

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from skppdnmf._hals import hals
+from skppdnmf._nmf.hals import hals
 
 LONG = 1500
 

@@ -7,11 +7,7 @@ import phe
 import pytest
 from _paillier_keys import keypair
 
-from skppdnmf.exceptions import (
-    CorruptedMessageError,
-    InsecureKeyWarning,
-    WrongKeyError,
-)
+from skppdnmf.exceptions import CorruptedMessageError, InsecureKeyWarning, WrongKeyError
 from skppdnmf.exchange import PaillierPrivateKey, PaillierPublicKey, generate_keypair
 from skppdnmf.exchange._primes import sieve_limit, small_primes
 

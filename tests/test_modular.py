@@ -8,11 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from skppdnmf.exchange import (
-    N_LIMBS,
-    from_limbs,
-    to_limbs,
-)
+from skppdnmf.exchange import N_LIMBS, from_limbs, to_limbs
 
 DOUBLES = st.floats(0, allow_nan=False, allow_infinity=False)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from skppdnmf._network import GENERATORS, Network, make_network
+from skppdnmf._data.graph import GENERATORS, Network, make_network
 
 PATH = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
 
@@ -224,8 +224,8 @@ class TestExplicit:
         code = (
             "import sys, sklearn.utils, scipy.optimize, scipy.sparse.csgraph;"
             "before = set(sys.modules);"
-            "import skppdnmf._partition, skppdnmf.datasets;"
-            "from skppdnmf._network import make_network;"
+            "import skppdnmf._data.partition, skppdnmf.datasets;"
+            "from skppdnmf._data.graph import make_network;"
             "make_network('random', 5, 0);"
             "make_network([[0, 1], [1, 0]]);"
             "print({'networkx', 'pandas', 'polars'} & (set(sys.modules) - before))"

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import nnls
 
-from skppdnmf import _nnls
-from skppdnmf._nnls import sample_products, solve_nnls
+from skppdnmf._nmf import nnls as _nnls
+from skppdnmf._nmf.nnls import sample_products, solve_nnls
 
 
 def draw(n, F, K, seed=0, signed=False):

@@ -21,12 +21,7 @@ from skppdnmf.exchange._fixed_base import (
     random_digits,
     table_bytes,
 )
-from skppdnmf.exchange._noise import (
-    embed,
-    owner_noise,
-    responder_bits,
-    responder_noise,
-)
+from skppdnmf.exchange._noise import embed, owner_noise, responder_bits, responder_noise
 
 KEYS = [(256, "djn"), (576, "subgroup"), (256, "full")]
 

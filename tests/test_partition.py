@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from skppdnmf._partition import assign_agents, is_parts, split_samples, stack_parts
+from skppdnmf._data.partition import assign_agents, is_parts, split_samples, stack_parts
 
 
 class TestSplitSamples:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skppdnmf._network import make_network
+from skppdnmf._data.graph import make_network
 from skppdnmf.plot._labels import SIDES, _rectangle, choose_sides
 from skppdnmf.plot._layout import circular_layout, stress_layout
 

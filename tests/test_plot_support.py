@@ -24,11 +24,7 @@ from skppdnmf.plot._checks import (
     check_style,
     shorten,
 )
-from skppdnmf.plot._support import (
-    merge_styles,
-    require_attributes,
-    unit_of_bytes,
-)
+from skppdnmf.plot._support import merge_styles, require_attributes, unit_of_bytes
 
 mpl.use("Agg")
 

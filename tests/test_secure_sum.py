@@ -18,14 +18,9 @@ from _sums import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skppdnmf._network import make_network
+from skppdnmf._data.graph import make_network
 from skppdnmf.exceptions import CorruptedMessageError
-from skppdnmf.exchange import (
-    KEYS_DOWN,
-    SUM_DOWN,
-    SUM_UP,
-    SumMessage,
-)
+from skppdnmf.exchange import KEYS_DOWN, SUM_DOWN, SUM_UP, SumMessage
 
 HUGE = np.uint64(2**64 - 1)
 

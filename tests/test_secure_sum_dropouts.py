@@ -6,7 +6,7 @@ from _sums import carry, exact_sum, make_sums, words_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skppdnmf._network import make_network
+from skppdnmf._data.graph import make_network
 from skppdnmf._tree import SpanningTrees
 from skppdnmf.exceptions import DropoutError
 from skppdnmf.exchange import SecureSum

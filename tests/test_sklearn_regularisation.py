@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import InvalidParameterError
 
 from skppdnmf import estimate_cost, make_paper_synthetic
-from skppdnmf._admm import penalise
-from skppdnmf._nnls import solve_nnls
-from skppdnmf._regularisation import (
+from skppdnmf._nmf.admm import penalise
+from skppdnmf._nmf.nnls import solve_nnls
+from skppdnmf._nmf.penalties import (
     Penalty,
     balancing_scale,
     left_penalty,
@@ -330,7 +330,7 @@ def test_penalised_nnls_meets_the_optimality_conditions(K, penalty):
 
 
 def test_last_resort_with_a_cost_out_of_range():
-    from skppdnmf import _nnls
+    from skppdnmf._nmf import nnls as _nnls
 
     rng = np.random.default_rng(3)
     H = rng.exponential(size=(6, 3))

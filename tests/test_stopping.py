@@ -4,7 +4,7 @@ from _helpers import GRAPHS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skppdnmf._network import make_network
+from skppdnmf._data.graph import make_network
 from skppdnmf._stopping import StopCount
 
 

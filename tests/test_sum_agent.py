@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.optimize import nnls
 
 from skppdnmf import _sum_agent
-from skppdnmf._hals import hals
+from skppdnmf._nmf.hals import hals
 from skppdnmf._totals import HEADROOM
 from skppdnmf.exchange import N_LIMBS, SUM_DOWN, SUM_UP
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._network import as_python, name_some
+from .._data.graph import as_python, name_some
 from ._errors import CommandError, describe
 from ._files import TABLE_KINDS, check_readable, kind_of, read_matrix, read_vector
 from ._tables import find_column, numeric_frame, read_table

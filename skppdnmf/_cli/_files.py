@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import io, sparse
 
-from .._network import name_some
+from .._data.graph import name_some
 from ._errors import CommandError, describe
 
 # Longest first, so that .mtx.gz is not taken for an unknown .gz.

@@ -24,11 +24,7 @@ from ._options import (
     make_estimator,
     read_input,
 )
-from ._outputs import (
-    check_output,
-    write_output,
-    write_text,
-)
+from ._outputs import check_output, write_output, write_text
 from ._summary import summarise, summary_rows
 
 HELP = f"""Factorise the data in FILE.

@@ -13,14 +13,7 @@ from .._version import __version__
 from ._audit import audit
 from ._bench import bench
 from ._demo import demo
-from ._errors import (
-    FAILED,
-    INTERRUPTED,
-    CommandError,
-    WarningLines,
-    describe,
-    one_line,
-)
+from ._errors import FAILED, INTERRUPTED, CommandError, WarningLines, describe, one_line
 from ._fit import fit
 
 HELP = """Nonnegative matrix factorisation of data that several agents hold.

@@ -14,7 +14,7 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._network import GENERATORS
+from .._data.graph import GENERATORS
 
 
 @dataclass(frozen=True)

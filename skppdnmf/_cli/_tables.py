@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._network import name_some
+from .._data.graph import name_some
 from ._errors import CommandError, describe
 from ._files import check_readable, kind_of
 

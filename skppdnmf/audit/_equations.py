@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._factors import UNIT_PENALTY, consensus_penalties
-from .._regularisation import left_penalty
+from .._nmf.penalties import left_penalty
 from ._leakage import Estimate
 from ._replay import Inputs, masked_difference, own_values
 from ._transcript import AgentView, Label

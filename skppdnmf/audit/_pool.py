@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._hals import hals
 from .._left_path import LeftPath, row_norms
+from .._nmf.hals import hals
 from .._sum_agent import _FIRST_SWEEPS, _SWEEPS
 from .._totals import Totals, read_setup
 from ._transcript import AgentView

@@ -13,15 +13,9 @@ from sklearn.base import clone
 from .._agent import Agent
 from .._estimator import PrivateDistributedNMF
 from ..exceptions import PrivacyWarning
-from ..exchange import (
-    REPLY,
-    Cipher,
-    Message,
-    PaillierCipher,
-    Payload,
-    SimulatedCipher,
-)
-from ..exchange._messages import KIND_NAMES
+from ..exchange._ciphers import Cipher, PaillierCipher, SimulatedCipher
+from ..exchange._messages import KIND_NAMES, REPLY, Message
+from ..exchange._wire import Payload
 from ._recording import RecordedAgent, Recorder, frozen
 from ._sum_record import SumRecorder
 from ._transcript import AgentView, Label, Letter, Public, Round, State, Transcript

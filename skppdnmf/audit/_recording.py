@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._network import Network
+from .._data.graph import Network
 from ._transcript import Label, Transcript
 
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from .._averaging import MEAN_MASK_PRODUCT
 from .._factors import Factors
-from ..exchange import MASK_BITS
+from ..exchange._difference import MASK_BITS
 from ._transcript import AgentView, Label
 
 

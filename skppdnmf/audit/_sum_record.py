@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exchange import PairwiseMasks, SecureSum, SumMessage
-from ..exchange._sum_messages import SUM_KIND_NAMES
+from ..exchange._pairwise import PairwiseMasks
+from ..exchange._secure_sum import SecureSum
+from ..exchange._sum_messages import SUM_KIND_NAMES, SumMessage
 from ._recording import RecordedAgent, Recorder, frozen
 from ._sum_views import Sum, SumLetter
 from ._transcript import AgentView, Label, Public, Transcript

@@ -36,12 +36,7 @@ from ._messages import (
     Message,
     message_sizes,
 )
-from ._modular import (
-    N_LIMBS,
-    TOTAL_BITS,
-    from_limbs,
-    to_limbs,
-)
+from ._modular import N_LIMBS, TOTAL_BITS, from_limbs, to_limbs
 from ._noise import NoisePool
 from ._pairwise import PUBLIC_KEY_BYTES, PairwiseMasks
 from ._primes import MIN_KEY_SIZE

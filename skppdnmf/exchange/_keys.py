@@ -13,11 +13,7 @@ import phe
 from gmpy2 import mpz
 
 from ..exceptions import CorruptedMessageError, WrongKeyError
-from ._primes import (
-    MIN_KEY_SIZE,
-    SUBGROUP_BITS,
-    meets_conditions,
-)
+from ._primes import MIN_KEY_SIZE, SUBGROUP_BITS, meets_conditions
 from ._wire import KEY_ID_BYTES
 
 SCHEMES = ("djn", "subgroup")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skppdnmf._admm import squared_norm, squared_residual
-from skppdnmf._partition import assign_agents, is_parts, stack_parts
-from skppdnmf._validation import validate_samples
+from skppdnmf._data.checks import validate_samples
+from skppdnmf._data.partition import assign_agents, is_parts, stack_parts
+from skppdnmf._nmf.admm import squared_norm, squared_residual
 
 from ._checks import shorten
 

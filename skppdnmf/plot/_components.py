@@ -35,11 +35,7 @@ from ._component_panels import (
     share_axes,
     width_of,
 )
-from ._support import (
-    new_axes,
-    require_attributes,
-    require_matplotlib,
-)
+from ._support import new_axes, require_attributes, require_matplotlib
 
 KINDS = ("image", "heatmap", "stem", "bar")
 # Most features that are named below a panel of stems.

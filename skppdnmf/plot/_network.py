@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skppdnmf._network import make_network, name_some
+from skppdnmf._data.graph import make_network, name_some
 
 from ._agents import agent_errors, copy_distances, edge_bytes, sample_owners
 from ._checks import (
@@ -23,19 +23,10 @@ from ._checks import (
     check_text,
     shorten,
 )
-from ._graph_drawing import (
-    draw_edges,
-    draw_legend,
-    draw_nodes,
-    node_areas,
-)
+from ._graph_drawing import draw_edges, draw_legend, draw_nodes, node_areas
 from ._labels import draw_labels
 from ._layout import circular_layout, stress_layout
-from ._support import (
-    new_axes,
-    require_attributes,
-    require_matplotlib,
-)
+from ._support import new_axes, require_attributes, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -31,7 +31,7 @@ def environment():
     return digest.hexdigest()
 
 
-def samples(n_samples=sum(SIZES), n_features=12, rank=4, seed=SEED):
+def samples(n_samples=55, n_features=12, rank=4, seed=SEED):
     """Nonnegative samples of low rank and noise."""
     rng = np.random.default_rng(seed)
     left = rng.exponential(size=(rank, n_features)) * (
@@ -126,7 +126,7 @@ def cases(failing):
     Parameters
     ----------
     failing : callable
-        ``failing(at)`` is a context in which agents are lost: from names to the calls of
+        ``failing(at)`` is a context in which agents are lost: names to the calls of
         `advance`, counted from 1, before which they fail.
     """
     X = samples()
@@ -231,15 +231,17 @@ def renumbered():
         "alike": [11] * 5,
     }
     return {
-        f"{name} {masking} {seed}": lambda sizes=sizes, masking=masking, seed=seed: _fit(
-            consensus(
-                partition=sizes,
-                adjacency="ring",
-                masking=masking,
-                max_iter=60,
-                random_state=seed,
-            ),
-            X,
+        f"{name} {masking} {seed}": lambda sizes=sizes, masking=masking, seed=seed: (
+            _fit(
+                consensus(
+                    partition=sizes,
+                    adjacency="ring",
+                    masking=masking,
+                    max_iter=60,
+                    random_state=seed,
+                ),
+                X,
+            )
         )
         for name, sizes in partitions.items()
         for masking in ("entrywise", "scalar")

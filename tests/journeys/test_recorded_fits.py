@@ -10,6 +10,11 @@ from _recorded_fits import cases, environment, renumbered
 
 from skppdnmf._sum_agent import SumAgent
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::skppdnmf.exceptions.InsecureKeyWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+
 RECORDED = np.load(Path(__file__).with_name("recorded_fits.npz"))
 SAME_MACHINE = str(RECORDED["environment"]) == environment()
 

@@ -49,7 +49,7 @@ def right_penalty(alpha: float, l1_ratio: float, n_features: int) -> Penalty:
 
     Examples
     --------
-    >>> from skppdnmf._regularisation import right_penalty
+    >>> from skppdnmf._nmf.penalties import right_penalty
     >>> right_penalty(0.25, 0.5, 4)
     Penalty(l1=0.5, l2=0.5)
     """
@@ -101,7 +101,7 @@ def balancing_scale(
     Examples
     --------
     >>> import numpy as np
-    >>> from skppdnmf._regularisation import Penalty, balancing_scale
+    >>> from skppdnmf._nmf.penalties import Penalty, balancing_scale
     >>> c = balancing_scale(Penalty(l2=1), np.ones((1, 1)), Penalty(l2=16), np.eye(1))
     >>> round(c, 9)
     2.0

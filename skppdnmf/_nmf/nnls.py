@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import nnls
 
-from ._threads import single_threaded
+from .threads import single_threaded
 
 Array = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def solve_nnls(
     Examples
     --------
     >>> import numpy as np
-    >>> from skppdnmf._nnls import solve_nnls
+    >>> from skppdnmf._nmf.nnls import solve_nnls
     >>> solve_nnls(np.array([[1.0, 2.0], [3.0, -1.0]]), np.eye(2))
     array([[1., 2.],
            [3., 0.]])

@@ -29,7 +29,7 @@ def single_threaded() -> AbstractContextManager[Any]:
     Examples
     --------
     >>> import numpy as np
-    >>> from skppdnmf._threads import single_threaded
+    >>> from skppdnmf._nmf.threads import single_threaded
     >>> with single_threaded():
     ...     product = np.ones((2, 2)) @ np.ones((2, 2))
     """

@@ -38,7 +38,7 @@ def hals(
     Examples
     --------
     >>> import numpy as np
-    >>> from skppdnmf._hals import hals
+    >>> from skppdnmf._nmf.hals import hals
     >>> hals(np.eye(2)[None], np.array([[[3.0], [-1.0]]]), np.ones((1, 2, 1)), 5, 0.1)
     array([[[3.],
             [0.]]])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skppdnmf._network import as_python, comes_from, is_missing, name_some
+from skppdnmf._data.graph import as_python, comes_from, is_missing, name_some
 
 DEFAULT_N_AGENTS = 4
 

@@ -10,8 +10,8 @@ from scipy import sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_non_negative, validate_data
 
-from ._network import GENERATORS, Network, make_network
-from ._partition import Partition, assign_agents, split_samples
+from .graph import GENERATORS, Network, make_network
+from .partition import Partition, assign_agents, split_samples
 
 _LARGEST_START = 1e100
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ._regularisation import Penalty
+from .penalties import Penalty
 
 Array = NDArray[np.floating]
 Data = Any  # an ndarray, or a scipy sparse matrix or array in CSR format
