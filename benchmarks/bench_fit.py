@@ -18,8 +18,8 @@ import phe
 from sklearn.datasets import load_digits
 
 from skppdnmf import PrivateDistributedNMF, estimate_cost, make_paper_synthetic
+from skppdnmf._paillier.phe_reference import PheCipher
 from skppdnmf.exchange import MASK_BITS, MaskStream, SlotLayout, integer_secrets
-from skppdnmf.exchange._phe_reference import PheCipher
 
 N_PHE_VALUES = 12
 

@@ -28,6 +28,21 @@ import gmpy2
 import numpy as np
 import phe
 
+from skppdnmf._paillier.batch import (
+    check_units,
+    deserialise,
+    request_plaintexts,
+    serialise,
+)
+from skppdnmf._paillier.fixed_base import FixedBase, random_digits
+from skppdnmf._paillier.phe_reference import PheCipher
+from skppdnmf._paillier.slots import (
+    check_dither,
+    check_masks,
+    check_values,
+    pack_slots,
+    unpack_slots,
+)
 from skppdnmf.exchange import (
     MaskStream,
     PaillierCipher,
@@ -35,21 +50,6 @@ from skppdnmf.exchange import (
     generate_keypair,
     integer_secrets,
     system_generator,
-)
-from skppdnmf.exchange._batch import (
-    check_units,
-    deserialise,
-    request_plaintexts,
-    serialise,
-)
-from skppdnmf.exchange._fixed_base import FixedBase, random_digits
-from skppdnmf.exchange._phe_reference import PheCipher
-from skppdnmf.exchange._slots import (
-    check_dither,
-    check_masks,
-    check_values,
-    pack_slots,
-    unpack_slots,
 )
 
 VALUE_BITS, MASK_BITS = 24, 12  # n_max = 10**6 and U below 16

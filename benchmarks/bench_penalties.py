@@ -18,7 +18,7 @@ from joblib import Parallel, delayed
 from sklearn.datasets import load_digits
 
 from skppdnmf import PrivateDistributedNMF
-from skppdnmf import _factors as factors
+from skppdnmf._consensus import factors
 
 VARIANTS = {
     "as built": {},

@@ -10,13 +10,13 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from ._consensus.masks import MaskStream, integer_secrets
+from ._consensus.settings import AgentSettings
 from ._data.graph import Network
-from ._settings import AgentSettings
+from ._paillier.ciphers import PaillierCipher
+from ._paillier.keygen import new_keypair
+from ._paillier.slots import SlotLayout
 from ._work import Work, left_layout
-from .exchange._ciphers import PaillierCipher
-from .exchange._keygen import new_keypair
-from .exchange._masks import MaskStream, integer_secrets
-from .exchange._slots import SlotLayout
 
 # Seconds that worker processes take to start and to import what they need.
 _PROCESSES_START = 4.0

@@ -3,8 +3,8 @@
 import numpy as np
 from _paillier_keys import cipher
 
-from skppdnmf._agent import Agent
-from skppdnmf._assembly import make_settings
+from skppdnmf._consensus.agent import Agent
+from skppdnmf._consensus.build import make_settings
 from skppdnmf._data.graph import make_network
 from skppdnmf.exchange import MaskStream, PlainCipher, SimulatedCipher
 

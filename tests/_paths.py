@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from skppdnmf._left_path import row_norms
 from skppdnmf._nmf.hals import hals
-from skppdnmf._totals import Totals, row_blocks, setup_words
+from skppdnmf._secure_sum.left_factor import row_norms
+from skppdnmf._secure_sum.totals import Totals, row_blocks, setup_words
 
 N_FEATURES = 6
 

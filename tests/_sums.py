@@ -7,13 +7,13 @@ import numpy as np
 from scipy import stats
 
 from skppdnmf import PrivateDistributedNMF
+from skppdnmf import _keystream as keystream
 from skppdnmf._data.graph import make_network
-from skppdnmf._left_path import LeftPath, PathSettings
 from skppdnmf._nmf.penalties import right_penalty
-from skppdnmf._sum_agent import SumAgent
-from skppdnmf._tree import SpanningTrees
+from skppdnmf._secure_sum.agent import SumAgent
+from skppdnmf._secure_sum.left_factor import LeftPath, PathSettings
+from skppdnmf._secure_sum.tree import SpanningTrees
 from skppdnmf.exchange import SUM_UP, SecureSum, SumMessage, make_key_graph
-from skppdnmf.exchange import _keystream as keystream
 
 # What is uniform has a smaller p-value about once in 10**12 tests.
 RARE = 1e-12

@@ -5,7 +5,7 @@ import pytest
 from _audit import ATTACKER, VICTIM, attack, data, model, transcript
 from numpy.testing import assert_allclose
 
-from skppdnmf._factors import Factors
+from skppdnmf._consensus.factors import Factors
 from skppdnmf.audit import (
     GcdAttack,
     JointMaskAttack,

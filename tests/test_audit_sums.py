@@ -6,8 +6,8 @@ from _audit import SIZES, SUM, assert_views_match_links, pooled, reachable
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from skppdnmf._left_path import LeftPath
-from skppdnmf._sum_agent import SumAgent
+from skppdnmf._secure_sum.agent import SumAgent
+from skppdnmf._secure_sum.left_factor import LeftPath
 from skppdnmf.audit import GcdAttack, SimulationAttack, Transcript, record
 from skppdnmf.audit._pool import Pool
 from skppdnmf.exceptions import DropoutWarning

@@ -6,7 +6,7 @@ from _helpers import GRAPHS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skppdnmf._averaging import (
+from skppdnmf._consensus.scale import (
     N_MAX,
     N_VALUES,
     VALUE_BITS,

@@ -9,11 +9,11 @@ from _paillier_keys import MASKINGS, cipher, expected_answer, keypair, random_ba
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skppdnmf._paillier.batch import multi_power
+from skppdnmf._paillier.noise import embed, owner_noise
+from skppdnmf._paillier.payload import HEADER_BYTES, ciphertext_bytes
 from skppdnmf.exceptions import CorruptedMessageError
 from skppdnmf.exchange import SlotLayout
-from skppdnmf.exchange._batch import multi_power
-from skppdnmf.exchange._noise import embed, owner_noise
-from skppdnmf.exchange._wire import HEADER_BYTES, ciphertext_bytes
 
 
 def ciphertexts_of(message, key_size):

@@ -15,6 +15,7 @@ from _paillier_keys import (
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from skppdnmf._paillier.phe_reference import PheCipher
 from skppdnmf.exceptions import CorruptedMessageError, WrongKeyError
 from skppdnmf.exchange import (
     Cipher,
@@ -25,7 +26,6 @@ from skppdnmf.exchange import (
     SimulatedCipher,
     SlotLayout,
 )
-from skppdnmf.exchange._phe_reference import PheCipher
 
 
 def exchange(one, other, batch, layout):

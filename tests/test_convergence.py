@@ -7,8 +7,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from skppdnmf import PrivateDistributedNMF, _protocols
+from skppdnmf._consensus.settings import Report
 from skppdnmf._convergence import dither_message, dither_share
-from skppdnmf._settings import Report
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from sklearn.decomposition import NMF, MiniBatchNMF
 from sklearn.utils import get_tags
 
 from skppdnmf import PrivateDistributedNMF, estimate_cost
-from skppdnmf._assembly import common_start, draw_seeds
+from skppdnmf._consensus.build import common_start, draw_seeds
 from skppdnmf._data.graph import make_network
 
 

@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf import _protocols as protocols
 from skppdnmf._data.graph import make_network
-from skppdnmf._left_path import LeftPath
-from skppdnmf._sum_agent import SumAgent
+from skppdnmf._secure_sum.agent import SumAgent
+from skppdnmf._secure_sum.left_factor import LeftPath
 from skppdnmf.exceptions import DropoutError, DropoutWarning, PrivacyWarning
 from skppdnmf.exchange import SecureSum
 

@@ -3,7 +3,7 @@ import pytest
 from _helpers import drive, make_agents, random_start, split_parts
 from scipy import sparse
 
-from skppdnmf import _factors
+from skppdnmf._consensus import factors as _factors
 
 K, F = 3, 6
 

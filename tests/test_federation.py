@@ -14,9 +14,9 @@ from _helpers import (
 )
 
 from skppdnmf import _federation
+from skppdnmf._consensus.settings import Report
 from skppdnmf._federation import Traffic, run_federation
 from skppdnmf._history import history_row
-from skppdnmf._settings import Report
 from skppdnmf.exchange import REQUEST, Message, Payload
 
 SIZES = (2, 11, 1, 6)

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skppdnmf._consensus.settings import Report
 from skppdnmf._history import (
     HistoryRow,
     as_arrays,
@@ -10,7 +11,6 @@ from skppdnmf._history import (
     history_row,
     mean_components,
 )
-from skppdnmf._settings import Report
 
 
 def make_problem(seed=0, n_agents=4, K=3, F=6, spread=0.1):

@@ -7,9 +7,9 @@ import phe
 import pytest
 from _paillier_keys import keypair
 
+from skppdnmf._paillier.primes import sieve_limit, small_primes
 from skppdnmf.exceptions import CorruptedMessageError, InsecureKeyWarning, WrongKeyError
 from skppdnmf.exchange import PaillierPrivateKey, PaillierPublicKey, generate_keypair
-from skppdnmf.exchange._primes import sieve_limit, small_primes
 
 SIZES = [(64, "djn"), (66, "djn"), (128, "djn"), (256, "djn"), (512, "djn")]
 SIZES += [(576, "subgroup"), (640, "subgroup"), (2048, "djn"), (2048, "subgroup")]

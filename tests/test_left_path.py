@@ -18,8 +18,8 @@ from _paths import (
 )
 from _sums import path_settings
 
-from skppdnmf._left_path import LeftPath, row_norms
-from skppdnmf._totals import setup_words
+from skppdnmf._secure_sum.left_factor import LeftPath, row_norms
+from skppdnmf._secure_sum.totals import setup_words
 
 
 @pytest.mark.parametrize(("alpha_W", "alpha_H"), [(0, 0), (0.3, 0), (0, 0.2)])

@@ -14,7 +14,7 @@ from _paths import (
 )
 from _sums import path_settings
 
-from skppdnmf._left_path import LeftPath, starts_after
+from skppdnmf._secure_sum.left_factor import LeftPath, starts_after
 from skppdnmf.exchange import to_limbs
 
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skppdnmf._paillier.slots import check_dither, check_masks
 from skppdnmf.exchange import (
     MaskStream,
     SlotLayout,
@@ -14,7 +15,6 @@ from skppdnmf.exchange import (
     mask_range,
     system_generator,
 )
-from skppdnmf.exchange._slots import check_dither, check_masks
 
 KEY = bytes(range(16))
 

@@ -7,6 +7,14 @@ import numpy as np
 import pytest
 from _paillier_keys import keypair
 
+from skppdnmf._paillier.fixed_base import (
+    FixedBase,
+    TableCache,
+    choose_window,
+    random_digits,
+    table_bytes,
+)
+from skppdnmf._paillier.noise import embed, owner_noise, responder_bits, responder_noise
 from skppdnmf.exchange import (
     TABLES,
     NoisePool,
@@ -14,14 +22,6 @@ from skppdnmf.exchange import (
     PaillierPublicKey,
     SlotLayout,
 )
-from skppdnmf.exchange._fixed_base import (
-    FixedBase,
-    TableCache,
-    choose_window,
-    random_digits,
-    table_bytes,
-)
-from skppdnmf.exchange._noise import embed, owner_noise, responder_bits, responder_noise
 
 KEYS = [(256, "djn"), (576, "subgroup"), (256, "full")]
 

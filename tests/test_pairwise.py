@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skppdnmf._secure_sum import masks as pairwise
 from skppdnmf.exceptions import CorruptedMessageError
 from skppdnmf.exchange import PUBLIC_KEY_BYTES, PairwiseMasks
-from skppdnmf.exchange import _pairwise as pairwise
 
 CHUNK = pairwise._CHUNK_WORDS
 

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skppdnmf.exchange import SlotLayout
-from skppdnmf.exchange._slots import (
+from skppdnmf._paillier.slots import (
     check_dither,
     check_masks,
     check_values,
     pack_slots,
     unpack_slots,
 )
+from skppdnmf.exchange import SlotLayout
 
 
 def layout(n_values=10, value_bits=24, mask_bits=12, masking="scalar", key_size=2048):

@@ -4,8 +4,8 @@ from _helpers import GRAPHS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skppdnmf._consensus.stopping import StopCount
 from skppdnmf._data.graph import make_network
-from skppdnmf._stopping import StopCount
 
 
 def run_rounds(network, stop_rounds, n_rounds):

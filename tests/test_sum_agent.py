@@ -9,9 +9,9 @@ from _sums import make_sum_agents
 from scipy import sparse
 from scipy.optimize import nnls
 
-from skppdnmf import _sum_agent
 from skppdnmf._nmf.hals import hals
-from skppdnmf._totals import HEADROOM
+from skppdnmf._secure_sum import agent as _sum_agent
+from skppdnmf._secure_sum.totals import HEADROOM
 from skppdnmf.exchange import N_LIMBS, SUM_DOWN, SUM_UP
 
 SIZES = (4, 1, 9, 0, 6)

@@ -11,8 +11,8 @@ from sklearn.datasets import load_digits
 
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf import _federation as federation
-from skppdnmf._left_path import LeftPath
-from skppdnmf._sum_agent import SumAgent
+from skppdnmf._secure_sum.agent import SumAgent
+from skppdnmf._secure_sum.left_factor import LeftPath
 from skppdnmf.exceptions import PrivacyWarning
 from skppdnmf.exchange import SUM_UP, PairwiseMasks, SecureSum
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from skppdnmf import PrivateDistributedNMF
-from skppdnmf import _totals as module
-from skppdnmf._totals import (
+from skppdnmf._secure_sum import totals as module
+from skppdnmf._secure_sum.totals import (
     HEADROOM,
     SETUP_WORDS,
     FixedPoint,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skppdnmf._data.graph import make_network
-from skppdnmf._tree import SpanningTrees
+from skppdnmf._secure_sum.tree import SpanningTrees
 from skppdnmf.exceptions import DropoutError
 
 

@@ -19,7 +19,7 @@ from skppdnmf import (
     estimate_cost,
 )
 from skppdnmf import _cost as cost
-from skppdnmf._sum_agent import SumAgent
+from skppdnmf._secure_sum.agent import SumAgent
 from skppdnmf._warn import warn_user
 
 X = np.random.default_rng(0).exponential(size=(24, 5))

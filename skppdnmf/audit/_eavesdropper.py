@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.stats import chisquare
 from sklearn.linear_model import LogisticRegression
 
-from ..exchange._messages import Message
-from ..exchange._wire import HEADER_BYTES
+from .._consensus.messages import Message
+from .._paillier.payload import HEADER_BYTES
 from ._leakage import Leakage
 from ._masked_words import describe_sums, masked_words, sum_letters, word_bits
 from ._transcript import Label, Letter, LinkView, Transcript

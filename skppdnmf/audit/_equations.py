@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._factors import UNIT_PENALTY, consensus_penalties
+from .._consensus.factors import UNIT_PENALTY, consensus_penalties
 from .._nmf.penalties import left_penalty
 from ._leakage import Estimate
 from ._replay import Inputs, masked_difference, own_values

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exchange._difference import MASK_BITS
+from .._consensus.exchange import MASK_BITS
 from ._attack import attacker_view
 from ._leakage import Leakage
 from ._transcript import AgentView, Label, Transcript

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from ..exchange._difference import MASK_BITS
+from .._consensus.exchange import MASK_BITS
 from ._attack import NeighbourAttack
 from ._equations import FirstIteration, data_from
 from ._gcd import LEAST, MEAN, MOST, scalar_mask

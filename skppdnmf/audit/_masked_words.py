@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chisquare
 
-from ..exchange._sum_messages import SumMessage
+from .._secure_sum.messages import SumMessage
 from ._sum_views import SumLetter
 from ._transcript import Label, LinkView
 

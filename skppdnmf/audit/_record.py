@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from .._agent import Agent
+from .._consensus.agent import Agent
+from .._consensus.messages import KIND_NAMES, REPLY, Message
 from .._estimator import PrivateDistributedNMF
+from .._paillier.ciphers import Cipher, PaillierCipher, SimulatedCipher
+from .._paillier.payload import Payload
 from ..exceptions import PrivacyWarning
-from ..exchange._ciphers import Cipher, PaillierCipher, SimulatedCipher
-from ..exchange._messages import KIND_NAMES, REPLY, Message
-from ..exchange._wire import Payload
 from ._recording import RecordedAgent, Recorder, frozen
 from ._sum_record import SumRecorder
 from ._transcript import AgentView, Label, Letter, Public, Round, State, Transcript

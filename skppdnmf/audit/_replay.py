@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._averaging import MEAN_MASK_PRODUCT
-from .._factors import Factors
-from ..exchange._difference import MASK_BITS
+from .._consensus.exchange import MASK_BITS
+from .._consensus.factors import Factors
+from .._consensus.scale import MEAN_MASK_PRODUCT
 from ._transcript import AgentView, Label
 
 

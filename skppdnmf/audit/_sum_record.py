@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exchange._pairwise import PairwiseMasks
-from ..exchange._secure_sum import SecureSum
-from ..exchange._sum_messages import SUM_KIND_NAMES, SumMessage
+from .._secure_sum.exchange import SecureSum
+from .._secure_sum.masks import PairwiseMasks
+from .._secure_sum.messages import SUM_KIND_NAMES, SumMessage
 from ._recording import RecordedAgent, Recorder, frozen
 from ._sum_views import Sum, SumLetter
 from ._transcript import AgentView, Label, Public, Transcript

@@ -1,25 +1,13 @@
 """What crosses an edge: slots, masks, ciphers and keys."""
 
-from ._ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
-from ._difference import MASK_BITS, DifferenceExchange, value_layout, with_spare
-from ._fixed_base import TABLES
-from ._fixed_point import fixed_point, starting_bits
-from ._key_graph import (
-    ALL_PAIRS,
-    check_key_degree,
-    key_degree,
-    keys_connected,
-    make_key_graph,
+from .._consensus.exchange import (
+    MASK_BITS,
+    DifferenceExchange,
+    value_layout,
+    with_spare,
 )
-from ._keygen import (
-    SECURE_KEY_SIZE,
-    generate_keypair,
-    new_keypair,
-    valid_key_size,
-    warn_insecure,
-)
-from ._keys import PaillierPrivateKey, PaillierPublicKey
-from ._masks import (
+from .._consensus.fixed_point import fixed_point, starting_bits
+from .._consensus.masks import (
     MaskStream,
     draw_factors,
     draw_secrets,
@@ -27,7 +15,7 @@ from ._masks import (
     mask_range,
     system_generator,
 )
-from ._messages import (
+from .._consensus.messages import (
     BARE_MESSAGE_BYTES,
     KEY,
     REPLY,
@@ -36,14 +24,32 @@ from ._messages import (
     Message,
     message_sizes,
 )
-from ._modular import N_LIMBS, TOTAL_BITS, from_limbs, to_limbs
-from ._noise import NoisePool
-from ._pairwise import PUBLIC_KEY_BYTES, PairwiseMasks
-from ._primes import MIN_KEY_SIZE
-from ._public import public_bytes, public_payload, read_public
-from ._secure_sum import SecureSum, Total, Tree
-from ._slots import SlotLayout
-from ._sum_messages import (
+from .._paillier.ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
+from .._paillier.fixed_base import TABLES
+from .._paillier.keygen import (
+    SECURE_KEY_SIZE,
+    generate_keypair,
+    new_keypair,
+    valid_key_size,
+    warn_insecure,
+)
+from .._paillier.keys import PaillierPrivateKey, PaillierPublicKey
+from .._paillier.noise import NoisePool
+from .._paillier.payload import Payload
+from .._paillier.primes import MIN_KEY_SIZE
+from .._paillier.public import public_bytes, public_payload, read_public
+from .._paillier.slots import SlotLayout
+from .._secure_sum.exchange import SecureSum, Total, Tree
+from .._secure_sum.key_graph import (
+    ALL_PAIRS,
+    check_key_degree,
+    key_degree,
+    keys_connected,
+    make_key_graph,
+)
+from .._secure_sum.limbs import N_LIMBS, TOTAL_BITS, from_limbs, to_limbs
+from .._secure_sum.masks import PUBLIC_KEY_BYTES, PairwiseMasks
+from .._secure_sum.messages import (
     KEY_ENTRY_BYTES,
     KEYS_DOWN,
     KEYS_UP,
@@ -56,7 +62,6 @@ from ._sum_messages import (
     WORD_BYTES,
     SumMessage,
 )
-from ._wire import Payload
 
 __all__ = [
     "ALL_PAIRS",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from _recorded_fits import cases, environment, renumbered
 
-from skppdnmf._sum_agent import SumAgent
+from skppdnmf._secure_sum.agent import SumAgent
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skppdnmf.exceptions.InsecureKeyWarning"),

@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from ._agent import Agent
-from ._averaging import plan_averaging
-from ._data.graph import Network
-from ._settings import AgentSettings
-from .exchange._ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
-from .exchange._keygen import (
+from .._data.graph import Network
+from .._paillier.ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
+from .._paillier.keygen import (
     SECURE_KEY_SIZE,
     new_keypair,
     valid_key_size,
     warn_insecure,
 )
-from .exchange._masks import MaskStream
+from .agent import Agent
+from .masks import MaskStream
+from .scale import plan_averaging
+from .settings import AgentSettings
 
 # Ties between agents that are broken with regard to the graph, then by number.
 _MOST_TIES = 32

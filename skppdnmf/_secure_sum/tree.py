@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from ._data.graph import Network
-from .exceptions import DropoutError
-from .exchange._secure_sum import Tree
+from .._data.graph import Network
+from ..exceptions import DropoutError
+from .exchange import Tree
 
 
 class SpanningTrees:
@@ -26,7 +26,7 @@ class SpanningTrees:
     Examples
     --------
     >>> from skppdnmf._data.graph import make_network
-    >>> from skppdnmf._tree import SpanningTrees
+    >>> from skppdnmf._secure_sum.tree import SpanningTrees
     >>> trees = SpanningTrees(make_network("path", 5))
     >>> trees(frozenset()).root
     2

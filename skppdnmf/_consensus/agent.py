@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._averaging import N_MAX, N_VALUES, VALUE_BITS, PrivateAverage
-from ._factors import Factors
-from ._settings import AgentSettings, Report
-from ._stopping import StopCount
-from .exchange._ciphers import Cipher
-from .exchange._difference import DifferenceExchange
-from .exchange._fixed_point import starting_bits
-from .exchange._masks import MaskStream
-from .exchange._messages import KEY, REQUEST, WIDEN, Message
-from .exchange._public import public_payload, read_public
+from .._paillier.ciphers import Cipher
+from .._paillier.public import public_payload, read_public
+from .exchange import DifferenceExchange
+from .factors import Factors
+from .fixed_point import starting_bits
+from .masks import MaskStream
+from .messages import KEY, REQUEST, WIDEN, Message
+from .scale import N_MAX, N_VALUES, VALUE_BITS, PrivateAverage
+from .settings import AgentSettings, Report
+from .stopping import StopCount
 
 
 class Agent:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..exceptions import CorruptedMessageError
-from ._ciphers import Cipher, PlainCipher, SimulatedCipher
-from ._keys import PaillierPublicKey
-from ._wire import Payload
+from .ciphers import Cipher, PlainCipher, SimulatedCipher
+from .keys import PaillierPublicKey
+from .payload import Payload
 
 _SCHEMES = ("full", "djn", "subgroup")
 

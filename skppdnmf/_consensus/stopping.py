@@ -26,7 +26,7 @@ class StopCount:
 
     Examples
     --------
-    >>> from skppdnmf._stopping import StopCount
+    >>> from skppdnmf._consensus.stopping import StopCount
     >>> left, right = StopCount(1, 1), StopCount(1, 1)
     >>> for _ in range(2):
     ...     left.hear(0, right.value)

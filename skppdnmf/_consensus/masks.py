@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._keystream import BLOCK_BYTES, KEY_BYTES, SLACK_BYTES, keystream
-from ._slots import SlotLayout
+from .._keystream import BLOCK_BYTES, KEY_BYTES, SLACK_BYTES, keystream
+from .._paillier.slots import SlotLayout
 
 Floats = NDArray[np.float64]
 

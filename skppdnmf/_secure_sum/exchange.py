@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import CorruptedMessageError, DropoutError
-from ._key_graph import keys_connected
-from ._pairwise import PairwiseMasks
-from ._sum_messages import (
+from .key_graph import keys_connected
+from .masks import PairwiseMasks
+from .messages import (
     KEYS_DOWN,
     KEYS_UP,
     STATE_DOWN,

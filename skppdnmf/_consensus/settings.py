@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._averaging import AveragingPlan
+from .scale import AveragingPlan
 
 
 @dataclass(frozen=True)

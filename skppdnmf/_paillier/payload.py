@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..exceptions import CorruptedMessageError, WrongKeyError
-from ._slots import MASKINGS, SlotLayout
+from .slots import MASKINGS, SlotLayout
 
 MAGIC = b"SKPN"
 VERSION = 1

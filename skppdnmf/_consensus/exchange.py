@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._ciphers import Cipher, SimulatedCipher
-from ._fixed_point import SPARE_BITS, fixed_point, largest_magnitude
-from ._masks import MaskStream, draw_factors, draw_secrets
-from ._messages import REPLY, REQUEST, WIDEN, Message
-from ._slots import SlotLayout, slot_width
-from ._wire import Payload
+from .._paillier.ciphers import Cipher, SimulatedCipher
+from .._paillier.payload import Payload
+from .._paillier.slots import SlotLayout, slot_width
+from .fixed_point import SPARE_BITS, fixed_point, largest_magnitude
+from .masks import MaskStream, draw_factors, draw_secrets
+from .messages import REPLY, REQUEST, WIDEN, Message
 
 MASK_BITS = 12
 _SHORT_ROW = 2048  # rows up to this length are handled together

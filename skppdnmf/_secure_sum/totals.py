@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .exchange._modular import N_LIMBS, TOTAL_BITS, from_limbs, to_limbs
+from .limbs import N_LIMBS, TOTAL_BITS, from_limbs, to_limbs
 
 Array = NDArray[np.float64]
 Words = NDArray[np.uint64]

@@ -9,14 +9,14 @@ from gmpy2 import mpz
 
 from .._warn import warn_user
 from ..exceptions import InsecureKeyWarning
-from ._keys import (
+from .keys import (
     SCHEMES,
     PaillierPrivateKey,
     PaillierPublicKey,
     random_unit,
     short_noise_base,
 )
-from ._primes import MIN_KEY_SIZE, SMALLEST_SUBGROUP_KEY, find_primes
+from .primes import MIN_KEY_SIZE, SMALLEST_SUBGROUP_KEY, find_primes
 
 SECURE_KEY_SIZE = 2048
 

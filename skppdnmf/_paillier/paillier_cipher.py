@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import CorruptedMessageError
-from ._batch import (
+from .batch import (
     decrypt,
     deserialise,
     encrypt,
@@ -18,9 +18,10 @@ from ._batch import (
     respond,
     serialise,
 )
-from ._keys import PaillierPrivateKey, PaillierPublicKey
-from ._noise import NoisePool, responder_bits
-from ._slots import (
+from .keys import PaillierPrivateKey, PaillierPublicKey
+from .noise import NoisePool, responder_bits
+from .payload import REPLY, REQUEST, Payload, check_header, header
+from .slots import (
     SlotLayout,
     check_dither,
     check_key_size,
@@ -29,7 +30,6 @@ from ._slots import (
     pack_slots,
     unpack_slots,
 )
-from ._wire import REPLY, REQUEST, Payload, check_header, header
 
 
 class PaillierCipher:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._averaging import MEAN_MASK_PRODUCT
-from ._nmf import admm
-from ._nmf.penalties import Penalty, balancing_scale, left_penalty, right_penalty
-from ._settings import AgentSettings, Report
+from .._nmf import admm
+from .._nmf.penalties import Penalty, balancing_scale, left_penalty, right_penalty
+from .scale import MEAN_MASK_PRODUCT
+from .settings import AgentSettings, Report
 
 # The penalties under mu = eta = 1, as a fraction of the data's scale, and the
 # proximal weight, as a fraction of the largest sum of consensus penalties. The

@@ -1,7 +1,7 @@
 """One agent of the secure sum: what it holds and what it makes of the totals.
 
-As `skppdnmf._agent.Agent` it does no I/O: messages in, messages out. It learns the
-network-wide totals and nothing else of the other agents.
+As `skppdnmf._consensus.agent.Agent` it does no I/O: messages in, messages out. It
+learns the network-wide totals and nothing else of the other agents.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ._left_path import LeftPath, row_norms
-from ._nmf import admm
-from ._nmf.hals import hals
-from ._settings import Report
-from ._totals import HEADROOM, Totals, row_blocks, setup_words, squared_norms
-from .exchange._secure_sum import SecureSum, Total
-from .exchange._sum_messages import SumMessage
+from .._consensus.settings import Report
+from .._nmf import admm
+from .._nmf.hals import hals
+from .exchange import SecureSum, Total
+from .left_factor import LeftPath, row_norms
+from .messages import SumMessage
+from .totals import HEADROOM, Totals, row_blocks, setup_words, squared_norms
 
 Array = NDArray[np.float64]
 Letters = list[tuple[int, SumMessage]]

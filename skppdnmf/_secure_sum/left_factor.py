@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._nmf.hals import hals
-from ._nmf.penalties import Penalty, balance, left_penalty
-from ._totals import FixedPoint, Totals, read_setup
+from .._nmf.hals import hals
+from .._nmf.penalties import Penalty, balance, left_penalty
+from .totals import FixedPoint, Totals, read_setup
 
 Array = NDArray[np.float64]
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._data.graph import Network
-from ._left_path import LeftPath, PathSettings
-from ._sum_agent import SumAgent
-from ._tree import SpanningTrees
-from .exchange._key_graph import key_degree, make_key_graph
-from .exchange._masks import system_generator
-from .exchange._secure_sum import SecureSum
+from .._consensus.masks import system_generator
+from .._data.graph import Network
+from .agent import SumAgent
+from .exchange import SecureSum
+from .key_graph import key_degree, make_key_graph
+from .left_factor import LeftPath, PathSettings
+from .tree import SpanningTrees
 
 # By default as many starts are followed as keep the masks that an agent makes for an
 # exchange within this many words (512 KiB), so that they cost little time.
@@ -43,7 +43,7 @@ def count_starts(
 
     Examples
     --------
-    >>> from skppdnmf._sum_assembly import count_starts
+    >>> from skppdnmf._secure_sum.build import count_starts
     >>> count_starts("auto", 10, 64, 9), count_starts("auto", 49, 361, 9)
     (8, 1)
     """

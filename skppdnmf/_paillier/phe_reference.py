@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import phe
 
-from ._slots import SlotLayout, check_dither, check_masks, check_values
-from ._wire import HEADER_BYTES, Payload, ciphertext_bytes
+from .payload import HEADER_BYTES, Payload, ciphertext_bytes
+from .slots import SlotLayout, check_dither, check_masks, check_values
 
 
 class PheCipher:
@@ -23,7 +23,7 @@ class PheCipher:
     --------
     >>> import numpy as np, phe
     >>> from skppdnmf.exchange import SlotLayout
-    >>> from skppdnmf.exchange._phe_reference import PheCipher
+    >>> from skppdnmf._paillier.phe_reference import PheCipher
     >>> cipher = PheCipher(phe.generate_paillier_keypair(n_length=256)[1])
     >>> layout = SlotLayout(2, 24, 12, "entrywise", 256)
     >>> request = cipher.request(np.array([5, -7]), layout)

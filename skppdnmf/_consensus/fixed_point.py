@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._slots import EXACT_BITS
+from .._paillier.slots import EXACT_BITS
 
 # Slots get this many bits more than the values need when they are widened, so that
 # slowly growing values do not ask for wider slots round after round.

@@ -14,10 +14,10 @@ import numpy as np
 from gmpy2 import mpz
 
 from ..exceptions import CorruptedMessageError
-from ._keys import PaillierPrivateKey, PaillierPublicKey
-from ._noise import Noise, embed, owner_noise, responder_noise
-from ._slots import SlotLayout, pack_slots
-from ._wire import HEADER_BYTES, ciphertext_bytes
+from .keys import PaillierPrivateKey, PaillierPublicKey
+from .noise import Noise, embed, owner_noise, responder_noise
+from .payload import HEADER_BYTES, ciphertext_bytes
+from .slots import SlotLayout, pack_slots
 
 T = TypeVar("T")
 

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import (
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
+from .._keystream import KEY_BYTES, SLACK_BYTES, keystream
 from ..exceptions import CorruptedMessageError
-from ._keystream import KEY_BYTES, SLACK_BYTES, keystream
 
 Words = NDArray[np.uint64]
 

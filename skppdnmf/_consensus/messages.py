@@ -5,17 +5,17 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from ..exceptions import CorruptedMessageError
-from ._slots import SlotLayout
-from ._wire import (
+from .._paillier.payload import (
     HEADER_BYTES,
     PLAIN_VALUE_BYTES,
     Payload,
     message_bytes,
     n_ciphertexts,
 )
-from ._wire import REPLY as REPLY_PAYLOAD
-from ._wire import REQUEST as REQUEST_PAYLOAD
+from .._paillier.payload import REPLY as REPLY_PAYLOAD
+from .._paillier.payload import REQUEST as REQUEST_PAYLOAD
+from .._paillier.slots import SlotLayout
+from ..exceptions import CorruptedMessageError
 
 KEY, REQUEST, REPLY, WIDEN = range(4)
 KIND_NAMES = ("key", "request", "reply", "widen")

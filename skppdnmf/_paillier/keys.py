@@ -13,8 +13,8 @@ import phe
 from gmpy2 import mpz
 
 from ..exceptions import CorruptedMessageError, WrongKeyError
-from ._primes import MIN_KEY_SIZE, SUBGROUP_BITS, meets_conditions
-from ._wire import KEY_ID_BYTES
+from .payload import KEY_ID_BYTES
+from .primes import MIN_KEY_SIZE, SUBGROUP_BITS, meets_conditions
 
 SCHEMES = ("djn", "subgroup")
 _PUBLIC_FORMAT = "skppdnmf-paillier-public-key"

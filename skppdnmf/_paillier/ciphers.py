@@ -15,8 +15,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ..exceptions import CorruptedMessageError
-from ._paillier import PaillierCipher
-from ._slots import (
+from .paillier_cipher import PaillierCipher
+from .payload import REPLY, REQUEST, Payload, message_bytes, n_ciphertexts, plain_bytes
+from .slots import (
     SlotLayout,
     answer,
     check_dither,
@@ -25,7 +26,6 @@ from ._slots import (
     check_values,
     is_object,
 )
-from ._wire import REPLY, REQUEST, Payload, message_bytes, n_ciphertexts, plain_bytes
 
 __all__ = ["Cipher", "PaillierCipher", "PlainCipher", "SimulatedCipher"]
 

@@ -15,10 +15,10 @@ from typing import Any
 import gmpy2
 from gmpy2 import mpz
 
-from ._fixed_base import TABLES, FixedBase, choose_window, random_digits, table_bytes
-from ._keys import PaillierPrivateKey, PaillierPublicKey, random_unit
-from ._primes import SUBGROUP_BITS
-from ._slots import SlotLayout
+from .fixed_base import TABLES, FixedBase, choose_window, random_digits, table_bytes
+from .keys import PaillierPrivateKey, PaillierPublicKey, random_unit
+from .primes import SUBGROUP_BITS
+from .slots import SlotLayout
 
 EXPECTED_USES = 4096  # ciphertexts per key, where nobody knows better
 DROWNING_BITS = 64

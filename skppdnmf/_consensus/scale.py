@@ -63,7 +63,7 @@ def plan_averaging(adjacency: NDArray) -> AveragingPlan:
     Examples
     --------
     >>> import numpy as np
-    >>> from skppdnmf._averaging import plan_averaging
+    >>> from skppdnmf._consensus.scale import plan_averaging
     >>> plan_averaging(np.ones((3, 3)) - np.eye(3)).n_rounds
     11
     """

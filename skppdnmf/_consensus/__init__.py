@@ -1,0 +1,1 @@
+"""The paper's protocol: consensus ADMM by encrypted exchange among neighbours."""

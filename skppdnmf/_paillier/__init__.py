@@ -1,0 +1,1 @@
+"""The Paillier cipher: keys, noise, slots, batches."""

@@ -1,0 +1,1 @@
+"""The other protocol: network-wide totals under pairwise masks."""
