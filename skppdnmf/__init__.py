@@ -1,8 +1,8 @@
 """Privacy-preserving distributed nonnegative matrix factorisation."""
 
-from ._cost import CostEstimate, estimate_cost
 from ._data.partition import stack_parts
 from ._estimator import PrivateDistributedNMF
+from ._fit.cost import CostEstimate, estimate_cost
 from ._version import __version__
 from .datasets import load_cbcl, make_paper_synthetic
 from .exceptions import (

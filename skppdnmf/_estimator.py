@@ -18,17 +18,17 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ._callbacks import CallbackSupportMixin, FitCallbacks
 from ._consensus.build import common_start, draw_seeds
-from ._convergence import advice, dither_message, dither_share
 from ._data.checks import check_federation, check_start, validate_samples
 from ._data.partition import is_parts, stack_parts
-from ._history import fitted_attributes
+from ._fit.advice import advice, dither_message, dither_share
+from ._fit.callbacks import CallbackSupportMixin, FitCallbacks
+from ._fit.history import fitted_attributes
+from ._fit.run import PROTOCOLS, warn_of_leaks
 from ._nmf.admm import squared_norm, squared_residual
 from ._nmf.nnls import solve_nnls
 from ._nmf.penalties import right_penalty
 from ._paillier.primes import MIN_KEY_SIZE
-from ._protocols import PROTOCOLS, warn_of_leaks
 from ._warn import warn_user
 
 

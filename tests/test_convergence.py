@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from skppdnmf import PrivateDistributedNMF, _protocols
+from skppdnmf import PrivateDistributedNMF
 from skppdnmf._consensus.settings import Report
-from skppdnmf._convergence import dither_message, dither_share
+from skppdnmf._fit import run as _protocols
+from skppdnmf._fit.advice import dither_message, dither_share
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import NMF
 
 from skppdnmf import CostWarning, PrivateDistributedNMF, estimate_cost
-from skppdnmf import _cost as cost
-from skppdnmf import _timing as timing
+from skppdnmf._fit import cost, timing
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +90,7 @@ def test_long_fits_are_announced_before_they_start(X, monkeypatch):
     def stop(*args, **kwargs):
         raise RuntimeError("started")
 
-    monkeypatch.setattr("skppdnmf._protocols.make_ciphers", stop)
+    monkeypatch.setattr("skppdnmf._fit.run.make_ciphers", stop)
     estimator = PrivateDistributedNMF(20, partition=20, adjacency="complete")
     with (
         pytest.warns(CostWarning, match=r"expected to take \d+ minutes.*simulated"),

@@ -12,8 +12,8 @@ from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
 from skppdnmf import PrivateDistributedNMF
-from skppdnmf import _protocols as protocols
 from skppdnmf._data.graph import make_network
+from skppdnmf._fit import run as protocols
 from skppdnmf._secure_sum.agent import SumAgent
 from skppdnmf._secure_sum.left_factor import LeftPath
 from skppdnmf.exceptions import DropoutError, DropoutWarning, PrivacyWarning

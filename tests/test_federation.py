@@ -12,11 +12,11 @@ from _helpers import (
     random_start,
     split_parts,
 )
+from skppdnmf._federation.local import Traffic, run_federation
 
-from skppdnmf import _federation
 from skppdnmf._consensus.settings import Report
-from skppdnmf._federation import Traffic, run_federation
-from skppdnmf._history import history_row
+from skppdnmf._federation import local as _federation
+from skppdnmf._fit.history import history_row
 from skppdnmf.exchange import REQUEST, Message, Payload
 
 SIZES = (2, 11, 1, 6)

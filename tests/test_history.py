@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skppdnmf._consensus.settings import Report
-from skppdnmf._history import (
+from skppdnmf._fit.history import (
     HistoryRow,
     as_arrays,
     consensus_error,

@@ -20,7 +20,7 @@ from sklearn.utils import estimator_html_repr, get_tags
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from skppdnmf import PrivateDistributedNMF
-from skppdnmf._callbacks import CallbackSupportMixin
+from skppdnmf._fit.callbacks import CallbackSupportMixin
 
 SETTINGS = [
     PrivateDistributedNMF(

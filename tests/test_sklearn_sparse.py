@@ -150,7 +150,7 @@ def test_single_precision_from_end_to_end(X, convert, encryption):
 
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
 def test_agents_keep_single_precision(X, convert, monkeypatch):
-    from skppdnmf import _protocols
+    from skppdnmf._fit import run as _protocols
 
     seen = []
     run = _protocols.run_federation

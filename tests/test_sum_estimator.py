@@ -15,7 +15,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skppdnmf import PrivateDistributedNMF, estimate_cost
-from skppdnmf import _federation as federation
+from skppdnmf._federation import local as federation
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +189,7 @@ def test_progress_is_shown(X, capsys):
 
 def test_an_observer_may_end_the_fit(X):
     """As callbacks do."""
-    from skppdnmf import _protocols as protocols
+    from skppdnmf._fit import run as protocols
 
     make = protocols._observer
 

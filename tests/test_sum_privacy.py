@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 from sklearn.datasets import load_digits
 
 from skppdnmf import PrivateDistributedNMF
-from skppdnmf import _federation as federation
+from skppdnmf._federation import local as federation
 from skppdnmf._secure_sum.agent import SumAgent
 from skppdnmf._secure_sum.left_factor import LeftPath
 from skppdnmf.exceptions import PrivacyWarning

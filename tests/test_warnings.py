@@ -18,7 +18,7 @@ from skppdnmf import (
     _warn,
     estimate_cost,
 )
-from skppdnmf import _cost as cost
+from skppdnmf._fit import cost
 from skppdnmf._secure_sum.agent import SumAgent
 from skppdnmf._warn import warn_user
 

@@ -15,8 +15,8 @@ import sklearn
 from sklearn.datasets import load_digits
 from sklearn.decomposition import NMF
 
-from .._cost import estimate_cost
 from .._estimator import PrivateDistributedNMF
+from .._fit.cost import estimate_cost
 from .._version import __version__
 from ._options import compute, format_table
 

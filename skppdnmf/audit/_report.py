@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .._protocols import LEAST_HOLDERS
+from .._fit.run import LEAST_HOLDERS
 from ._leakage import Leakage
 from ._transcript import Label
 

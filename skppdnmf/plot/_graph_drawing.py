@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skppdnmf._progress import format_bytes
+from skppdnmf._fit.progress import format_bytes
 
 from ._support import merge_styles
 

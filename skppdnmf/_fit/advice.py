@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ._consensus.scale import MEAN_SQUARED_MASK
-from ._consensus.settings import Report
+from .._consensus.scale import MEAN_SQUARED_MASK
+from .._consensus.settings import Report
 
 # Sums of dithers above this fraction of the data's part are worth a warning.
 _MOST_DITHER = 0.05

@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from ._consensus.build import common_start, draw_seeds, make_settings
-from ._consensus.settings import AgentSettings
-from ._data.checks import check_start
-from ._data.graph import Network, make_network
-from ._data.partition import DEFAULT_N_AGENTS, split_samples
-from ._secure_sum.build import plan_sums
-from ._secure_sum.key_graph import check_key_degree
-from ._secure_sum.totals import FixedPoint
-from ._timing import Expectation, time_work
-from ._warn import warn_user
-from ._work import Work, count_sum_work, count_work, left_layout
-from .exceptions import CostWarning
+from .._consensus.build import common_start, draw_seeds, make_settings
+from .._consensus.settings import AgentSettings
+from .._data.checks import check_start
+from .._data.graph import Network, make_network
+from .._data.partition import DEFAULT_N_AGENTS, split_samples
+from .._secure_sum.build import plan_sums
+from .._secure_sum.key_graph import check_key_degree
+from .._secure_sum.totals import FixedPoint
+from .._warn import warn_user
+from ..exceptions import CostWarning
+from .timing import Expectation, time_work
+from .work import Work, count_sum_work, count_work, left_layout
 
 LONG_FIT_SECONDS = 600.0
 # Fits below this by the rough measure are not worth a calibration.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
-from ._history import HistoryRow
+from .history import HistoryRow
 
 
 class Progress:
@@ -73,7 +73,7 @@ def format_bytes(count: float) -> str:
 
     Examples
     --------
-    >>> from skppdnmf._progress import format_bytes
+    >>> from skppdnmf._fit.progress import format_bytes
     >>> format_bytes(512), format_bytes(3_210_000)
     ('512 B', '3.2 MB')
     """

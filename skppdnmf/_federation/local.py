@@ -12,15 +12,15 @@ from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 
-from ._consensus.agent import Agent
-from ._consensus.messages import Message
-from ._consensus.settings import Report
-from ._history import HistoryRow, history_row
-from ._nmf.threads import single_threaded
-from ._secure_sum.agent import SumAgent
-from ._secure_sum.messages import SumMessage
-from ._warn import warn_user
-from .exceptions import DropoutError, DropoutWarning, PrivacyWarning
+from .._consensus.agent import Agent
+from .._consensus.messages import Message
+from .._consensus.settings import Report
+from .._fit.history import HistoryRow, history_row
+from .._nmf.threads import single_threaded
+from .._secure_sum.agent import SumAgent
+from .._secure_sum.messages import SumMessage
+from .._warn import warn_user
+from ..exceptions import DropoutError, DropoutWarning, PrivacyWarning
 
 Letters = list[tuple[int, Any]]
 Observer = Callable[[HistoryRow, list[Report | None]], bool]

@@ -9,27 +9,27 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from ._callbacks import FitCallbacks
-from ._consensus.build import (
+from .._consensus.build import (
     Seeds,
     canonical_order,
     make_agents,
     make_ciphers,
     make_settings,
 )
-from ._consensus.settings import Report
-from ._cost import agent_parameters, expect, warn_if_long
-from ._data.graph import Network, name_some
-from ._data.partition import Partition
-from ._federation import Observer, Outcome, run_federation
-from ._history import HistoryRow, fitted_attributes
-from ._nmf.admm import squared_norm
-from ._nmf.penalties import right_penalty
-from ._progress import Progress
-from ._secure_sum.build import make_sum_agents, plan_sums, random_starts
-from ._secure_sum.left_factor import PathSettings
-from ._warn import warn_user
-from .exceptions import PrivacyWarning
+from .._consensus.settings import Report
+from .._data.graph import Network, name_some
+from .._data.partition import Partition
+from .._federation.local import Observer, Outcome, run_federation
+from .._nmf.admm import squared_norm
+from .._nmf.penalties import right_penalty
+from .._secure_sum.build import make_sum_agents, plan_sums, random_starts
+from .._secure_sum.left_factor import PathSettings
+from .._warn import warn_user
+from ..exceptions import PrivacyWarning
+from .callbacks import FitCallbacks
+from .cost import agent_parameters, expect, warn_if_long
+from .history import HistoryRow, fitted_attributes
+from .progress import Progress
 
 # With fewer agents that hold samples the secure sum hides nothing.
 LEAST_HOLDERS = 3

@@ -10,13 +10,13 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from ._consensus.masks import MaskStream, integer_secrets
-from ._consensus.settings import AgentSettings
-from ._data.graph import Network
-from ._paillier.ciphers import PaillierCipher
-from ._paillier.keygen import new_keypair
-from ._paillier.slots import SlotLayout
-from ._work import Work, left_layout
+from .._consensus.masks import MaskStream, integer_secrets
+from .._consensus.settings import AgentSettings
+from .._data.graph import Network
+from .._paillier.ciphers import PaillierCipher
+from .._paillier.keygen import new_keypair
+from .._paillier.slots import SlotLayout
+from .work import Work, left_layout
 
 # Seconds that worker processes take to start and to import what they need.
 _PROCESSES_START = 4.0

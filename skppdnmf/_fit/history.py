@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._consensus.settings import Report
-from ._nmf.admm import frobenius_square
+from .._consensus.settings import Report
+from .._nmf.admm import frobenius_square
 
 
 class HistoryRow(NamedTuple):

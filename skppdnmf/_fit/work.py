@@ -7,19 +7,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._consensus.exchange import MASK_BITS, value_layout, with_spare
-from ._consensus.fixed_point import fixed_point
-from ._consensus.messages import BARE_MESSAGE_BYTES, message_sizes
-from ._consensus.scale import N_VALUES, VALUE_BITS
-from ._consensus.settings import AgentSettings
-from ._data.graph import Network
-from ._paillier.public import public_bytes
-from ._paillier.slots import SlotLayout
-from ._secure_sum.left_factor import starts_after
-from ._secure_sum.limbs import N_LIMBS
-from ._secure_sum.messages import KEY_ENTRY_BYTES, SUM_HEADER_BYTES, WORD_BYTES
-from ._secure_sum.totals import SETUP_WORDS
-from ._secure_sum.tree import SpanningTrees
+from .._consensus.exchange import MASK_BITS, value_layout, with_spare
+from .._consensus.fixed_point import fixed_point
+from .._consensus.messages import BARE_MESSAGE_BYTES, message_sizes
+from .._consensus.scale import N_VALUES, VALUE_BITS
+from .._consensus.settings import AgentSettings
+from .._data.graph import Network
+from .._paillier.public import public_bytes
+from .._paillier.slots import SlotLayout
+from .._secure_sum.left_factor import starts_after
+from .._secure_sum.limbs import N_LIMBS
+from .._secure_sum.messages import KEY_ENTRY_BYTES, SUM_HEADER_BYTES, WORD_BYTES
+from .._secure_sum.totals import SETUP_WORDS
+from .._secure_sum.tree import SpanningTrees
 
 
 class Work(NamedTuple):

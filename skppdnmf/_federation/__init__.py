@@ -1,0 +1,1 @@
+"""Who carries the agents' messages."""

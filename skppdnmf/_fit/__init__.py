@@ -1,0 +1,1 @@
+"""Around a fit: running it, its history, its cost, what users are told."""
