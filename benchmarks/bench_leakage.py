@@ -38,9 +38,9 @@ from skppdnmf.audit import (
     SimulationAttack,
     record,
 )
-from skppdnmf.audit._leakage import in_order_of, score
-from skppdnmf.audit._pool import Pool
-from skppdnmf.audit._pool_fit import PoolFit
+from skppdnmf.audit._attacks.leakage import in_order_of, score
+from skppdnmf.audit._attacks.pool import Pool
+from skppdnmf.audit._attacks.pool_fit import PoolFit
 
 N_OTHERS, N_OTHER_SAMPLES = 4, 30
 N_COMPONENTS, N_ROUNDS = 4, 60

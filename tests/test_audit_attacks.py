@@ -13,9 +13,9 @@ from skppdnmf.audit import (
     SimulationAttack,
     record,
 )
-from skppdnmf.audit._equations import FirstIteration
-from skppdnmf.audit._leakage import score
-from skppdnmf.audit._replay import Replay, own_values
+from skppdnmf.audit._attacks.equations import FirstIteration
+from skppdnmf.audit._attacks.leakage import score
+from skppdnmf.audit._attacks.replay import Replay, own_values
 
 SEEDS = (0, 2, 3)
 MASK_UNIT = 2.0**12

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from skppdnmf.audit import Estimate, Leakage
-from skppdnmf.audit._leakage import (
+from skppdnmf.audit._attacks.leakage import (
     in_order_of,
     mean_moments,
     mean_sample,

@@ -6,7 +6,7 @@ from _audit import pooled, transcript
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skppdnmf.audit import AgentView, EavesdropperAttack, PooledSimulationAttack, record
-from skppdnmf.audit._pool import Pool
+from skppdnmf.audit._attacks.pool import Pool
 
 
 def others(one, attacker):

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from skppdnmf._secure_sum.agent import SumAgent
 from skppdnmf._secure_sum.left_factor import LeftPath
 from skppdnmf.audit import GcdAttack, SimulationAttack, Transcript, record
-from skppdnmf.audit._pool import Pool
+from skppdnmf.audit._attacks.pool import Pool
 from skppdnmf.exceptions import DropoutWarning
 from skppdnmf.exchange import PairwiseMasks, SecureSum, SumMessage
 

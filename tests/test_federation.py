@@ -12,10 +12,10 @@ from _helpers import (
     random_start,
     split_parts,
 )
-from skppdnmf._federation.local import Traffic, run_federation
 
 from skppdnmf._consensus.settings import Report
 from skppdnmf._federation import local as _federation
+from skppdnmf._federation.local import Traffic, run_federation
 from skppdnmf._fit.history import history_row
 from skppdnmf.exchange import REQUEST, Message, Payload
 

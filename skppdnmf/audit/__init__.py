@@ -1,17 +1,25 @@
 """What an agent, a neighbour and an eavesdropper really learn."""
 
-from ._attack import NeighbourAttack
+from ._attacks.attack import NeighbourAttack
+from ._attacks.eavesdropper import EavesdropperAttack
+from ._attacks.gcd import GcdAttack
+from ._attacks.leakage import Estimate, Leakage
+from ._attacks.least_squares import JointMaskAttack, LeastSquaresAttack
+from ._attacks.pooled_simulation import PooledSimulationAttack
+from ._attacks.simulation import SimulationAttack
 from ._auditing import audit_report
-from ._eavesdropper import EavesdropperAttack
-from ._gcd import GcdAttack
-from ._leakage import Estimate, Leakage
-from ._least_squares import JointMaskAttack, LeastSquaresAttack
-from ._pooled_simulation import PooledSimulationAttack
-from ._record import record
+from ._record.consensus import record
 from ._report import AuditReport, Skipped
-from ._simulation import SimulationAttack
-from ._sum_views import Sum, SumLetter
-from ._transcript import AgentView, Letter, LinkView, Public, Round, State, Transcript
+from ._views.sums import Sum, SumLetter
+from ._views.transcript import (
+    AgentView,
+    Letter,
+    LinkView,
+    Public,
+    Round,
+    State,
+    Transcript,
+)
 
 __all__ = [
     "AgentView",

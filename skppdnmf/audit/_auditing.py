@@ -15,12 +15,13 @@ from sklearn.utils import check_scalar
 
 from .._estimator import PrivateDistributedNMF
 from ..exceptions import InsecureKeyWarning, PrivacyWarning
-from ._eavesdropper import EavesdropperAttack
-from ._gcd import GcdAttack
-from ._leakage import Leakage
-from ._least_squares import JointMaskAttack, LeastSquaresAttack
-from ._record import check_estimator, record
-from ._replay import Replay
+from ._attacks.eavesdropper import EavesdropperAttack
+from ._attacks.gcd import GcdAttack
+from ._attacks.leakage import Leakage
+from ._attacks.least_squares import JointMaskAttack, LeastSquaresAttack
+from ._attacks.replay import Replay
+from ._attacks.simulation import SimulationAttack
+from ._record.consensus import check_estimator, record
 from ._report import (
     ANSWER_ATTACKS,
     ATTACKS,
@@ -36,9 +37,8 @@ from ._report import (
     AuditReport,
     Skipped,
 )
-from ._simulation import SimulationAttack
 from ._sum_auditing import Deadline, SumAudit
-from ._transcript import Label, Transcript
+from ._views.transcript import Label, Transcript
 
 _STUDY_KEY = 256
 _JOINT_STARTS = {True: 30, False: 4}  # whether the victim has one neighbour

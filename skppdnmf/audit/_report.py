@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .._fit.run import LEAST_HOLDERS
-from ._leakage import Leakage
-from ._transcript import Label
+from ._attacks.leakage import Leakage
+from ._views.transcript import Label
 
 # Columns of the table under the consensus: masking, and whether answers are dithered.
 PROTECTIONS = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from ._eavesdropper import EavesdropperAttack
-from ._leakage import Leakage
-from ._pooled_simulation import PooledSimulationAttack
+from ._attacks.eavesdropper import EavesdropperAttack
+from ._attacks.leakage import Leakage
+from ._attacks.pooled_simulation import PooledSimulationAttack
 from ._report import (
     ANSWER_ATTACKS,
     ATTACKS,
@@ -16,7 +16,7 @@ from ._report import (
     SIMULATION,
     Skipped,
 )
-from ._transcript import Label, Transcript
+from ._views.transcript import Label, Transcript
 
 _NO_ANSWERS = "under the secure sum neighbours send no masked answers"
 

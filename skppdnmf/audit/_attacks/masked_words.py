@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chisquare
 
-from .._secure_sum.messages import SumMessage
-from ._sum_views import SumLetter
-from ._transcript import Label, LinkView
+from ..._secure_sum.messages import SumMessage
+from .._views.sums import SumLetter
+from .._views.transcript import Label, LinkView
 
 MASKED = "masked sum"
 # Uniform bytes look less uniform than this about once in a million audits.

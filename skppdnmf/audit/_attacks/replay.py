@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._consensus.exchange import MASK_BITS
-from .._consensus.factors import Factors
-from .._consensus.scale import MEAN_MASK_PRODUCT
-from ._transcript import AgentView, Label
+from ..._consensus.exchange import MASK_BITS
+from ..._consensus.factors import Factors
+from ..._consensus.scale import MEAN_MASK_PRODUCT
+from .._views.transcript import AgentView, Label
 
 
 def exchanged_product(view: AgentView, victim: Label) -> NDArray[np.float64]:

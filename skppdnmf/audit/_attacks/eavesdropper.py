@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from scipy.stats import chisquare
 from sklearn.linear_model import LogisticRegression
 
-from .._consensus.messages import Message
-from .._paillier.payload import HEADER_BYTES
-from ._leakage import Leakage
-from ._masked_words import describe_sums, masked_words, sum_letters, word_bits
-from ._transcript import Label, Letter, LinkView, Transcript
+from ..._consensus.messages import Message
+from ..._paillier.payload import HEADER_BYTES
+from .._views.transcript import Label, Letter, LinkView, Transcript
+from .leakage import Leakage
+from .masked_words import describe_sums, masked_words, sum_letters, word_bits
 
 _HEADER_FIELDS = ("value_bits", "left_count", "fit_count", "scale")
 _BITS = 64

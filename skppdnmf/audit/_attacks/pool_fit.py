@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._pool import Pool
+from .pool import Pool
 
 Array = NDArray[np.float64]
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._consensus.factors import UNIT_PENALTY, consensus_penalties
-from .._nmf.penalties import left_penalty
-from ._leakage import Estimate
-from ._replay import Inputs, masked_difference, own_values
-from ._transcript import AgentView, Label
+from ..._consensus.factors import UNIT_PENALTY, consensus_penalties
+from ..._nmf.penalties import left_penalty
+from .._views.transcript import AgentView, Label
+from .leakage import Estimate
+from .replay import Inputs, masked_difference, own_values
 
 Array = NDArray[np.float64]
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from .._consensus.exchange import MASK_BITS
-from ._attack import attacker_view
-from ._leakage import Leakage
-from ._transcript import AgentView, Label, Transcript
+from ..._consensus.exchange import MASK_BITS
+from .._views.transcript import AgentView, Label, Transcript
+from .attack import attacker_view
+from .leakage import Leakage
 
 MOST = 1 << MASK_BITS
 LEAST = -(-MOST // 10)

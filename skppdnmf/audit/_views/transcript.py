@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._sum_views import Sum, SumLetter
+from .sums import Sum, SumLetter
 
 Label = Hashable
 

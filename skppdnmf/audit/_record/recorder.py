@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._data.graph import Network
-from ._transcript import Label, Transcript
+from ..._data.graph import Network
+from .._views.transcript import Label, Transcript
 
 
 class Recorder(ABC):

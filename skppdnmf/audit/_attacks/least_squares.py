@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from .._consensus.exchange import MASK_BITS
-from ._attack import NeighbourAttack
-from ._equations import FirstIteration, data_from
-from ._gcd import LEAST, MEAN, MOST, scalar_mask
-from ._leakage import Estimate
-from ._transcript import AgentView, Label, Transcript
+from ..._consensus.exchange import MASK_BITS
+from .._views.transcript import AgentView, Label, Transcript
+from .attack import NeighbourAttack
+from .equations import FirstIteration, data_from
+from .gcd import LEAST, MEAN, MOST, scalar_mask
+from .leakage import Estimate
 
 # A residual this small cannot be chance.
 _EXACT = 1e-4

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._secure_sum.exchange import SecureSum
-from .._secure_sum.masks import PairwiseMasks
-from .._secure_sum.messages import SUM_KIND_NAMES, SumMessage
-from ._recording import RecordedAgent, Recorder, frozen
-from ._sum_views import Sum, SumLetter
-from ._transcript import AgentView, Label, Public, Transcript
+from ..._secure_sum.exchange import SecureSum
+from ..._secure_sum.masks import PairwiseMasks
+from ..._secure_sum.messages import SUM_KIND_NAMES, SumMessage
+from .._views.sums import Sum, SumLetter
+from .._views.transcript import AgentView, Label, Public, Transcript
+from .recorder import RecordedAgent, Recorder, frozen
 
 
 class SumRecorder(Recorder):

@@ -6,8 +6,8 @@ import time
 from abc import ABC, abstractmethod
 from typing import Any
 
-from ._leakage import Estimate, Leakage, score
-from ._transcript import AgentView, Label, Transcript
+from .._views.transcript import AgentView, Label, Transcript
+from .leakage import Estimate, Leakage, score
 
 
 class NeighbourAttack(ABC):

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._nmf.hals import hals
-from .._secure_sum.agent import _FIRST_SWEEPS, _SWEEPS
-from .._secure_sum.left_factor import LeftPath, row_norms
-from .._secure_sum.totals import Totals, read_setup
-from ._transcript import AgentView
+from ..._nmf.hals import hals
+from ..._secure_sum.agent import _FIRST_SWEEPS, _SWEEPS
+from ..._secure_sum.left_factor import LeftPath, row_norms
+from ..._secure_sum.totals import Totals, read_setup
+from .._views.transcript import AgentView
 
 Array = NDArray[np.float64]
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from ._attack import NeighbourAttack
-from ._gcd import LEAST, MEAN, MOST
-from ._leakage import Estimate, dense, mean_sample
-from ._replay import Replay, masked_difference, own_values
-from ._transcript import AgentView, Label
+from .._views.transcript import AgentView, Label
+from .attack import NeighbourAttack
+from .gcd import LEAST, MEAN, MOST
+from .leakage import Estimate, dense, mean_sample
+from .replay import Replay, masked_difference, own_values
 
 Array = NDArray[np.float64]
 

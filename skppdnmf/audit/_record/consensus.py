@@ -10,15 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from .._consensus.agent import Agent
-from .._consensus.messages import KIND_NAMES, REPLY, Message
-from .._estimator import PrivateDistributedNMF
-from .._paillier.ciphers import Cipher, PaillierCipher, SimulatedCipher
-from .._paillier.payload import Payload
-from ..exceptions import PrivacyWarning
-from ._recording import RecordedAgent, Recorder, frozen
-from ._sum_record import SumRecorder
-from ._transcript import AgentView, Label, Letter, Public, Round, State, Transcript
+from ..._consensus.agent import Agent
+from ..._consensus.messages import KIND_NAMES, REPLY, Message
+from ..._estimator import PrivateDistributedNMF
+from ..._paillier.ciphers import Cipher, PaillierCipher, SimulatedCipher
+from ..._paillier.payload import Payload
+from ...exceptions import PrivacyWarning
+from .._views.transcript import (
+    AgentView,
+    Label,
+    Letter,
+    Public,
+    Round,
+    State,
+    Transcript,
+)
+from .recorder import RecordedAgent, Recorder, frozen
+from .secure_sum import SumRecorder
 
 Letters = list[tuple[int, Message]]
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._leakage import TARGETS, Estimate, Leakage, dense, score_pooled
-from ._pool import Pool
-from ._pool_fit import EXPLAINED, Fit, PoolFit
-from ._transcript import AgentView, Label, Transcript
+from .._views.transcript import AgentView, Label, Transcript
+from .leakage import TARGETS, Estimate, Leakage, dense, score_pooled
+from .pool import Pool
+from .pool_fit import EXPLAINED, Fit, PoolFit
 
 Array = NDArray[np.float64]
 

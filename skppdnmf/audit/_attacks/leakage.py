@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from ._transcript import AgentView, Label, Transcript
+from .._views.transcript import AgentView, Label, Transcript
 
 TARGETS = ("auto", "samples", "moments")  # of an agent, to choose from
 

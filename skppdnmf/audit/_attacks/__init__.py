@@ -1,0 +1,1 @@
+"""What can be made of a view."""

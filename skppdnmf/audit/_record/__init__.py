@@ -1,0 +1,1 @@
+"""Records a fit: who saw what."""

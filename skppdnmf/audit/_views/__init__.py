@@ -1,0 +1,1 @@
+"""What one agent, or one link, sees."""
