@@ -14,7 +14,7 @@ from pathlib import Path
 import matplotlib.image
 import pytest
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 GALLERY = sorted(EXAMPLES.glob("plot_*.py"))
 PAPER = sorted((EXAMPLES / "paper").glob("fig*.py"))
 NUMBER = r"([\d,.]+)"

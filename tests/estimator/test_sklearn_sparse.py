@@ -120,7 +120,7 @@ def test_large_sparse_data_are_never_densified(kind):
         capture_output=True,
         text=True,
         check=False,
-        cwd=Path(__file__).parents[1],
+        cwd=Path(__file__).parents[2],
     )
     assert result.returncode == 0, result.stderr
     assert int(result.stdout) < 500e6
