@@ -6,6 +6,7 @@ from ._fit.cost import CostEstimate, estimate_cost
 from ._version import __version__
 from .datasets import load_cbcl, make_paper_synthetic
 from .exceptions import (
+    AgentLost,
     CostWarning,
     DropoutError,
     DropoutWarning,
@@ -14,6 +15,7 @@ from .exceptions import (
 )
 
 __all__ = [
+    "AgentLost",
     "CostEstimate",
     "CostWarning",
     "DropoutError",

@@ -18,17 +18,19 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ._consensus.build import common_start, draw_seeds
 from ._data.checks import check_federation, check_start, validate_samples
 from ._data.partition import is_parts, stack_parts
-from ._fit.advice import advice, dither_message, dither_share
+from ._fit.advice import advice
 from ._fit.callbacks import CallbackSupportMixin, FitCallbacks
 from ._fit.history import fitted_attributes
-from ._fit.run import PROTOCOLS, warn_of_leaks
+from ._fit.protocols import PROTOCOLS, protocol_of
+from ._fit.run import run_fit, warn_of_leaks
+from ._fit.seeds import common_start, draw_seeds
 from ._nmf.admm import squared_norm, squared_residual
 from ._nmf.nnls import solve_nnls
 from ._nmf.penalties import right_penalty
 from ._paillier.primes import MIN_KEY_SIZE
+from ._protocol import Setting
 from ._warn import warn_user
 
 
@@ -228,7 +230,7 @@ class PrivateDistributedNMF(
         "penalty_scaling": [StrOptions({"data", "absolute"})],
         "masking": [StrOptions({"entrywise", "scalar"})],
         "n_max": [Interval(Real, 1, 1e300, closed="both")],
-        "protocol": [StrOptions({"consensus", "secure-sum"})],
+        "protocol": [StrOptions(set(PROTOCOLS))],
         "encryption": [StrOptions({"paillier", "simulated"}), None],
         "key_size": [Interval(Integral, MIN_KEY_SIZE, None, closed="left")],
         "update": [StrOptions({"proximal", "published"})],
@@ -256,9 +258,6 @@ class PrivateDistributedNMF(
         "https://skppdnmf.readthedocs.io/en/stable/generated/"
         "{estimator_module}.{estimator_name}.html"
     )
-
-    # Set by an audit: looks over the agents' shoulders.
-    _recorder = None
 
     def __init__(
         self,
@@ -392,8 +391,11 @@ class PrivateDistributedNMF(
         # Scikit-learn does so itself, but looks for labels on X: a list has none.
         return _wrap_data_with_container("transform", W, stacked, self)
 
-    def _fit(self, X, y, agents):
-        """Factorise X; return the right factor, and X with its parts stacked."""
+    def _fit(self, X, y, agents, recorder=None):
+        """Factorise X; return the right factor, and X with its parts stacked.
+
+        An audit hands in a recorder.
+        """
         n_parts = None
         if is_parts(X):
             if agents is not None:
@@ -414,32 +416,33 @@ class PrivateDistributedNMF(
         partition, network = check_federation(
             X.shape[0], self.partition, self.adjacency, agents, n_parts, seeds.graph
         )
-        scaling = self.penalty_scaling if self.protocol == "consensus" else "data"
-        start = common_start(init, n_components, X.shape[1], seeds.start, scaling)
+        protocol = protocol_of(self)
+        start = common_start(
+            init, n_components, X.shape[1], seeds.start, protocol.start_scaling(self)
+        )
         callbacks = FitCallbacks(self, given, y, self.max_iter)
-        warn_of_leaks(self, network, partition, n_components)
-        run = PROTOCOLS[self.protocol]
-        outcome, order = run(self, X, partition, network, start, seeds, callbacks)
-        attributes = fitted_attributes(outcome.reports, outcome.rows, order, X.dtype)
+        setting = Setting(self, network, start, seeds)
+        warn_of_leaks(protocol, setting, partition)
+        plan = protocol.plan(setting)
+        protocol.warn_of_cost(setting, plan)
+        outcome, rows = run_fit(setting, plan, X, partition, callbacks, recorder)
+        attributes = fitted_attributes(outcome.reports, rows, X.dtype)
         for name, value in attributes.items():
             setattr(self, name, value)
         self.agent_labels_ = list(partition.labels)
         self.sample_agents_ = partition.sample_agents
         self.adjacency_ = network.adjacency.copy()
-        self.traffic_ = outcome.traffic.summary(partition.labels, order)
-        self.dropped_agents_ = [
-            partition.labels[k] for k in sorted(order[i] for i in outcome.dropped)
-        ]
+        self.traffic_ = outcome.traffic.summary(partition.labels)
+        self.dropped_agents_ = [partition.labels[k] for k in outcome.membership.gone]
         if not outcome.converged and self.tol > 0 and self.n_iter_ == self.max_iter:
             warn_user(
                 f"{type(self).__name__} did not reach tol={self.tol:g} within "
                 f"max_iter={self.max_iter} iterations (consensus_error_="
-                f"{self.consensus_error_:.2g}). {advice(self)} With tol=0 all "
-                "iterations are run and nothing is checked.",
+                f"{self.consensus_error_:.2g}). {advice(self, protocol)} With tol=0 "
+                "all iterations are run and nothing is checked.",
                 ConvergenceWarning,
             )
-        share = dither_share(outcome.reports, self.n_max)
-        if message := dither_message(share, self.n_max, self.n_exchanges_):
+        for message in protocol.remarks(self, outcome.reports):
             warn_user(message, ConvergenceWarning)
         W = self._solve(X)
         H = self.components_.astype(np.float64)

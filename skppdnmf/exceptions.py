@@ -1,6 +1,7 @@
 """The warnings and errors that users may want to catch by name."""
 
 __all__ = [
+    "AgentLost",
     "CorruptedMessageError",
     "CostWarning",
     "DropoutError",
@@ -44,19 +45,29 @@ class CostWarning(UserWarning):
 class CorruptedMessageError(ValueError):
     """A message is not what its sender must have sent.
 
-    It is truncated, belongs to another layout, or holds numbers that are no
-    ciphertexts. Nothing has been computed from it.
+    It is truncated, belongs to another layout, comes when nothing of its kind is due,
+    or holds numbers that are no ciphertexts. Nothing has been computed from it.
+
+    Attributes
+    ----------
+    sender : int or None
+        Number of the agent whose message it is, as far as it can be told: it is the
+        sender's fault, not the receiver's.
 
     Examples
     --------
     >>> from skppdnmf.exceptions import CorruptedMessageError
     >>> from skppdnmf.exchange import Message
     >>> try:
-    ...     Message.from_bytes(b"short")
+    ...     Message.from_bytes(b"short", kind=1, round=0)
     ... except CorruptedMessageError as error:
     ...     print(error)
-    message of 5 bytes is shorter than its header (19)
+    message of 5 bytes is shorter than its header (14)
     """
+
+    def __init__(self, message: str, sender: int | None = None) -> None:
+        super().__init__(message)
+        self.sender = sender
 
 
 class WrongKeyError(ValueError):
@@ -66,6 +77,20 @@ class WrongKeyError(ValueError):
     --------
     >>> from skppdnmf.exceptions import CorruptedMessageError, WrongKeyError
     >>> issubclass(WrongKeyError, ValueError)
+    True
+    """
+
+
+class AgentLost(ConnectionError):
+    """An agent can no longer be reached: raised by whoever carries its envelopes.
+
+    It is what counts as leaving. Any other exception of an agent is a fault of the
+    program and ends the fit.
+
+    Examples
+    --------
+    >>> from skppdnmf.exceptions import AgentLost
+    >>> issubclass(AgentLost, ConnectionError)
     True
     """
 

@@ -1,40 +1,52 @@
-"""One agent: what it holds, what it sends and how it takes an answer.
+"""One agent of the consensus: what it sends and how it takes an answer.
 
-An agent does no I/O. `Agent.advance` takes the messages that have arrived and
-returns those to send; whoever carries them (one process, a cluster, a network) need
-not know what they mean. An agent goes on as soon as it has all it needs of its
-neighbours, so messages may arrive in any order.
+It does no I/O (`skppdnmf._agent`). It goes on as soon as it has all it needs of its
+neighbours, so envelopes may arrive in any order. A neighbour may be one round ahead, not
+more: it needs an answer to its request, which comes of a request of this agent's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._paillier.ciphers import Cipher
-from .._paillier.public import public_payload, read_public
+from .._agent import Address, Departure, Envelope, Letters, Report, Step
+from ..exceptions import CorruptedMessageError, DropoutError, WrongKeyError
 from .exchange import DifferenceExchange
 from .factors import Factors
 from .fixed_point import starting_bits
 from .masks import MaskStream
-from .messages import KEY, REQUEST, WIDEN, Message
+from .messages import KEY, KIND_NAMES, PROTOCOL_CODE, REQUEST, WIDEN, Message
 from .scale import N_MAX, N_VALUES, VALUE_BITS, PrivateAverage
-from .settings import AgentSettings, Report
+from .settings import AgentSettings
 from .stopping import StopCount
 
 
-class Agent:
+class Phase(Enum):
+    """What an agent is doing; the paper has the left factor alone."""
+
+    KEYS = "keys"
+    BALANCE = "balance"
+    GEOMETRIC_MEAN = "geometric mean"
+    POWER_MEAN = "power mean"
+    LEFT = "left"
+    OVER = "over"
+
+
+class ConsensusAgent:
     """One party of the federation.
 
     Parameters
     ----------
     number : int
         Its node in the graph.
-    name : str
-        How errors call it.
+    names : sequence of str
+        What errors call the agents.
     X : ndarray or sparse matrix of shape (n_i, F)
         Its samples; none for a relay.
     start : ndarray of shape (K, F)
@@ -45,138 +57,242 @@ class Agent:
         Their numbers of neighbours.
     settings : AgentSettings
         Common to all agents.
-    cipher : Cipher
-        The agent's own.
+    make_cipher : callable
+        Returns the agent's own cipher, with a key that it makes when it starts.
     stream : MaskStream
         Source of its masks and dithers.
+    run : bytes
+        16 bytes that name the run.
+    observed : bool, default=False
+        Whether reports tell the observer of a run in one process what no operator of
+        another agent may know.
     """
 
     def __init__(
         self,
         number: int,
-        name: str,
+        names: Sequence[str],
         X: Any,
         start: NDArray[np.float64],
-        neighbours: Iterable[int],
-        neighbour_degrees: Iterable[int],
+        neighbours: Sequence[int],
+        neighbour_degrees: Sequence[int],
         settings: AgentSettings,
-        cipher: Cipher,
+        make_cipher: Callable[[], Any],
         stream: MaskStream,
+        run: bytes,
+        observed: bool = False,
     ) -> None:
         self.number = number
-        self.name = name
+        self.name = names[number]
         self.settings = settings
-        self.cipher = cipher
         self.neighbours = [int(j) for j in neighbours]
         self._place = {j: k for k, j in enumerate(self.neighbours)}
         degree = len(self.neighbours)
+        self._address = Address(
+            run,
+            PROTOCOL_CODE,
+            number,
+            names,
+            dict(enumerate(KIND_NAMES)),
+            self.neighbours,
+        )
         # Metropolis weights of the private average.
         most = np.maximum(degree, np.array(list(neighbour_degrees), dtype=float))
         self._weights = 1.0 / (1.0 + most)
         self._publics: list[Any] = [None] * degree
-        self._keys_missing = degree
-        self._inbox: list[tuple[int, Message]] = []
+        self._keys_missing = set(self.neighbours)
+        self._requests: set[int] = set()  # who has asked in this round
+        self._inbox: Letters = []
 
-        self.factors = Factors(X, start, degree, settings, name)
+        self.factors = Factors(X, start, degree, settings, self.name)
         self._scale = 0.0
         self._spreading = 0
         self.n_exchanges = 0
-        self.reports: list[Report] = []
-        self.finished = False
-        self.phase = "keys"
+        self._observed = observed
+        self._report: Report | None = None
+        self.phase = Phase.KEYS
+        self._asked_to_stop = False
 
-        shared: dict[str, Any] = {
-            "n_max": settings.n_max,
-            "masking": settings.masking,
-            "key_size": settings.key_size,
-            "name": name,
-        }
-        self._average_exchange = DifferenceExchange(
-            cipher,
-            degree,
-            n_values=N_VALUES,
-            value_bits=VALUE_BITS,
-            streams=stream.spawn(degree),
-            # One mask for both numbers: they must spread alike to stay comparable.
-            **{**shared, "n_max": settings.n_max and N_MAX, "masking": "scalar"},
-        )
-        self._left_exchange = DifferenceExchange(
-            cipher,
-            degree,
-            n_values=start.size,
-            value_bits=starting_bits(start, settings.n_max),
-            streams=stream.spawn(degree),
-            **shared,
-        )
-        self._exchange = self._average_exchange
+        self._make_cipher = make_cipher
+        self._start_size = start.size
+        self._start_bits = starting_bits(start, settings.n_max)
+        self._streams = [stream.spawn(degree) for _ in range(2)]
         self._left_count = StopCount(settings.diameter, degree)
         self._fit_count = StopCount(settings.diameter, degree)
         self._left_stopped = self._fit_stopped = False
 
-    # Messages ------------------------------------------------------------------
+    # Envelopes -----------------------------------------------------------------
 
-    def start(self) -> list[tuple[int, Message]]:
-        """Solve the right factor for the common start and send the public key.
+    def start(self) -> Step:
+        """Make a key, solve the right factor for the common start, send the key.
 
         Returns
         -------
-        list of (int, Message)
-            Receivers and messages.
+        Step
+            The public key for every neighbour.
         """
+        self._make_exchanges()
         factors = self.factors
         balanced = self.settings.balanced
         self._average_of(factors.balance() if balanced else factors.measure())
-        payload = public_payload(self.cipher)
+        payload = self.cipher.public_payload()
         if payload is None:
-            self._keys_missing = 0
-            return []
+            self._keys_missing = set()
+            return self._step([])
         message = Message(KEY, 0, payload=payload)
-        return [(j, message) for j in self.neighbours]
+        return self._step([(j, message) for j in self.neighbours])
 
-    def advance(self, arrived: list[tuple[int, Message]]) -> list[tuple[int, Message]]:
-        """Take messages and go on as far as they allow.
+    def _make_exchanges(self) -> None:
+        """Make the agent's secrets, and its side of both exchanges."""
+        settings, degree = self.settings, len(self.neighbours)
+        self.cipher = self._make_cipher()
+        average, left = self._streams
+        shared: dict[str, Any] = {
+            "n_max": settings.n_max,
+            "masking": settings.masking,
+            "key_size": settings.key_size,
+            "name": self.name,
+        }
+        self._average_exchange = DifferenceExchange(
+            self.cipher,
+            degree,
+            n_values=N_VALUES,
+            value_bits=VALUE_BITS,
+            streams=average,
+            # One mask for both numbers: they must spread alike to stay comparable.
+            **{**shared, "n_max": settings.n_max and N_MAX, "masking": "scalar"},
+        )
+        self._left_exchange = DifferenceExchange(
+            self.cipher,
+            degree,
+            n_values=self._start_size,
+            value_bits=self._start_bits,
+            streams=left,
+            **shared,
+        )
+        self._exchange = self._average_exchange
 
-        At most one BCD iteration is finished in a call; its report is then the last
-        of `reports`, for the agent's operator to take.
+    def advance(self, envelopes: list[Envelope]) -> Step:
+        """Take envelopes and go on as far as they allow.
+
+        At most one BCD iteration is finished in a call.
 
         Parameters
         ----------
-        arrived : list of (int, Message)
-            Senders and messages, in any order.
+        envelopes : list of Envelope
+            In any order.
 
         Returns
         -------
-        list of (int, Message)
-            Receivers and messages.
+        Step
 
         Raises
         ------
         OverflowError
             If the left factor outgrows the plaintext of the key.
         CorruptedMessageError, WrongKeyError
-            If a message is not what a neighbour must have sent.
+            If an envelope is not what a neighbour must have sent.
         """
-        self._inbox += arrived
-        outbox: list[tuple[int, Message]] = []
-        if self.phase == "keys":
+        self._open(envelopes)
+        outbox: Letters = []
+        if self.phase is Phase.KEYS:
             self._take_keys()
-            if self.phase == "keys":
-                return outbox
+            if self.phase is Phase.KEYS:
+                return self._step(outbox)
             self._begin_averaging(outbox)
         iteration = self.factors.iteration
         self._take(outbox)
         while (
-            not self.finished
+            self.phase is not Phase.OVER
             and self.factors.iteration == iteration
             and self._exchange.complete
-            and self._heard == len(self.neighbours)
+            and len(self._requests) == len(self.neighbours)
         ):
-            if self.phase == "left":
+            if self.phase is Phase.LEFT:
                 self._end_left_round(outbox)
             else:
                 self._end_averaging_round(outbox)
             self._take(outbox)
-        return outbox
+        return self._step(outbox)
+
+    def depart(self, departure: Departure) -> Step:
+        """Refuse to go on: a sum over neighbours lacks the one that has left.
+
+        Parameters
+        ----------
+        departure : Departure
+            Who has left.
+
+        Raises
+        ------
+        DropoutError
+            Always.
+        """
+        raise DropoutError(
+            f"{self.name}: agents {list(departure.agents)} have left, and the consensus "
+            "cannot go on without them"
+        )
+
+    def stop(self) -> None:
+        """Be asked to end the fit: the flag goes to all, who end in one round."""
+        self._asked_to_stop = True
+
+    @property
+    def finished(self) -> bool:
+        """Whether the fit is over."""
+        return self.phase is Phase.OVER
+
+    def _step(self, outbox: Letters) -> Step:
+        """Put what is to be sent into envelopes."""
+        seal = self._address.seal
+        report, self._report = self._report, None
+        return Step(
+            [seal(j, message.kind, message.round, message) for j, message in outbox],
+            report,
+            self.phase is Phase.OVER,
+        )
+
+    def _open(self, envelopes: list[Envelope]) -> None:
+        """Check envelopes at the door: from whom, in which phase, in which round."""
+        waiting = {(i, message.kind, message.round) for i, message in self._inbox}
+        for envelope in envelopes:
+            self._address.admit(envelope)
+            sender, kind = envelope.sender, envelope.kind
+            mark = sender, kind, envelope.round
+            if mark in waiting or not self._is_due(sender, kind, envelope.round):
+                raise self._out_of_turn(envelope)
+            waiting.add(mark)
+            message = envelope.body
+            if isinstance(message, bytes):
+                with self._blaming(sender):
+                    message = Message.from_bytes(message, kind, envelope.round)
+            self._inbox.append((sender, message))
+
+    def _is_due(self, sender: int, kind: int, round_: int) -> bool:
+        """Whether a message of this kind and round can come now, or is early by one."""
+        if self.phase is Phase.OVER:
+            return False
+        if kind == KEY:
+            return round_ == 0 and sender in self._keys_missing
+        present = self._exchange.round
+        if kind == REQUEST and round_ == present + 1:
+            return True
+        if round_ != present or self.phase is Phase.KEYS:
+            return False
+        if kind == REQUEST:
+            return sender not in self._requests
+        return self._exchange.awaits(self._place[sender])
+
+    def _out_of_turn(self, envelope: Envelope) -> CorruptedMessageError:
+        """Return the error that refuses what is not due."""
+        round_ = self._exchange.round
+        where = f"in phase {self.phase.value!r}"
+        if self.phase is not Phase.KEYS:
+            where += f", round {round_}"
+        return self._address.refusal(
+            envelope.sender,
+            f"a {KIND_NAMES[envelope.kind]} of round {envelope.round}, not due {where}",
+        )
 
     def _average_of(self, number: float, unit: float = 0.0) -> None:
         """Prepare a private average of what every agent has of one number."""
@@ -187,16 +303,31 @@ class Agent:
         """Collect the neighbours' public keys."""
         later = []
         for sender, message in self._inbox:
-            if message.kind == KEY:
-                self._publics[self._place[sender]] = read_public(message.payload)
-                self._keys_missing -= 1
-            else:
+            if message.kind != KEY:
                 later.append((sender, message))
+                continue
+            with self._blaming(sender):
+                key = self.cipher.read_public(message.payload)
+            self._publics[self._place[sender]] = key
+            self._keys_missing.discard(sender)
         self._inbox = later
         if not self._keys_missing:
-            self.phase = "balance" if self.settings.balanced else "geometric mean"
+            self.phase = (
+                Phase.BALANCE if self.settings.balanced else Phase.GEOMETRIC_MEAN
+            )
 
-    def _take(self, outbox: list[tuple[int, Message]]) -> None:
+    @contextmanager
+    def _blaming(self, sender: int) -> Iterator[None]:
+        """Name the sender of a message that turns out to be corrupt."""
+        try:
+            yield
+        except CorruptedMessageError as error:
+            raise self._address.refusal(sender, str(error)) from error
+        except WrongKeyError as error:
+            name = self._address.name_of(sender)
+            raise WrongKeyError(f"{self.name}: refused from {name}: {error}") from error
+
+    def _take(self, outbox: Letters) -> None:
         """Use the messages of the present round, keep those of later ones."""
         inbox, self._inbox = self._inbox, []
         requests = []
@@ -206,26 +337,21 @@ class Agent:
             elif message.kind == REQUEST:
                 requests.append((sender, message))
             else:
-                again = self._exchange.accept(self._place[sender], message)
+                with self._blaming(sender):
+                    again = self._exchange.accept(self._place[sender], message)
                 if again is not None:
                     outbox.append((sender, again))
         # Answered together once all are in, which costs less than one by one.
-        if requests and self._heard + len(requests) == len(self.neighbours):
+        if requests and len(self._requests) + len(requests) == len(self.neighbours):
             self._take_requests(requests, outbox)
         else:
             self._inbox += requests
 
-    def _take_requests(
-        self,
-        requests: list[tuple[int, Message]],
-        outbox: list[tuple[int, Message]],
-    ) -> None:
+    def _take_requests(self, requests: Letters, outbox: Letters) -> None:
         """Answer neighbours and note how far they have stopped."""
         asked = [
-            (k, self._publics[k], message)
-            for k, message in (
-                (self._place[sender], message) for sender, message in requests
-            )
+            (self._place[sender], self._publics[self._place[sender]], message)
+            for sender, message in requests
             if message.payload is not None
         ]
         widened = set()
@@ -236,26 +362,23 @@ class Agent:
         for sender, message in requests:
             k = self._place[sender]
             if k not in widened:
-                self._heard += 1
+                self._requests.add(sender)
                 self._scale = self._scale or message.scale
                 self._left_count.hear(k, message.left_count)
                 self._fit_count.hear(k, message.fit_count)
 
     def _begin_round(
-        self,
-        values: NDArray[np.floating],
-        active: list[bool],
-        outbox: list[tuple[int, Message]],
+        self, values: NDArray[np.floating], outbox: Letters, active: bool = True
     ) -> None:
         """Send the requests of a round."""
-        self._heard = 0
+        self._requests = set()
         counts = (self._left_count.value, self._fit_count.value)
         requests = self._exchange.begin(values, active, counts, self._scale)
         outbox += zip(self.neighbours, requests, strict=True)
 
     # The scale of the data -----------------------------------------------------
 
-    def _begin_averaging(self, outbox: list[tuple[int, Message]]) -> None:
+    def _begin_averaging(self, outbox: Letters) -> None:
         """Start the private average, or go on without one."""
         if self.settings.penalty_scaling == "absolute":
             self._begin_left(1.0, outbox)
@@ -264,80 +387,77 @@ class Agent:
                 self._average_of(self.factors.measure(self._average.mean() or 1.0))
             self._begin_left(self._size or 1.0, outbox)
         else:
-            self._begin_round(
-                self._average.values, [True] * len(self.neighbours), outbox
-            )
+            self._begin_round(self._average.values, outbox)
 
-    def _end_averaging_round(self, outbox: list[tuple[int, Message]]) -> None:
+    def _end_averaging_round(self, outbox: Letters) -> None:
         """Take a round of differences; then pass the leader's estimate on."""
-        everyone = [True] * len(self.neighbours)
         if not self._average.done:
             self._average.update(self._exchange.weighted_sum(self._weights))
             if not self._average.done:
-                self._begin_round(self._average.values, everyone, outbox)
+                self._begin_round(self._average.values, outbox)
                 return
             if self.number == self.settings.leader:
                 self._scale = self._average.mean() or 1.0
         else:
             self._spreading += 1
         if self._spreading < self.settings.leader_eccentricity:
-            nobody = [False] * len(self.neighbours)
-            self._begin_round(self._average.values, nobody, outbox)
-        elif self.phase == "power mean":
+            self._begin_round(self._average.values, outbox, active=False)
+        elif self.phase is Phase.POWER_MEAN:
             self._begin_left(self._scale, outbox)
         else:
-            if self.phase == "balance":
+            if self.phase is Phase.BALANCE:
                 self._average_of(self.factors.measure(self._scale))
-                self.phase = "geometric mean"
+                self.phase = Phase.GEOMETRIC_MEAN
             else:
                 self._average_of(self._size, unit=self._scale)
-                self.phase = "power mean"
+                self.phase = Phase.POWER_MEAN
             self._scale = 0.0
             self._spreading = 0
-            self._begin_round(self._average.values, everyone, outbox)
+            self._begin_round(self._average.values, outbox)
 
-    def _begin_left(self, scale: float, outbox: list[tuple[int, Message]]) -> None:
+    def _begin_left(self, scale: float, outbox: Letters) -> None:
         """Fix the penalties of the consensus and start the first BCD iteration."""
         self._scale = scale
         self.factors.begin(scale)
         self._left_exchange.round = self._average_exchange.round
         self._exchange = self._left_exchange
-        self.phase = "left"
+        self.phase = Phase.LEFT
         self._begin_iteration(outbox)
 
     # The left factor -----------------------------------------------------------
 
-    def _begin_iteration(self, outbox: list[tuple[int, Message]]) -> None:
+    def _begin_iteration(self, outbox: Letters) -> None:
         """Start a BCD iteration and take its first step."""
         self.factors.begin_iteration()
         self._left_stopped = False
         self._left_count.reset()
         self._begin_left_round(outbox)
 
-    def _begin_left_round(self, outbox: list[tuple[int, Message]]) -> None:
+    def _begin_left_round(self, outbox: Letters) -> None:
         """Take a step of the left factor and send it."""
         self.n_exchanges += bool(self.neighbours)
-        everyone = [True] * len(self.neighbours)
-        self._begin_round(self.factors.step().ravel(), everyone, outbox)
+        self._begin_round(self.factors.step().ravel(), outbox)
 
-    def _end_left_round(self, outbox: list[tuple[int, Message]]) -> None:
+    def _end_left_round(self, outbox: Letters) -> None:
         """Accumulate the multiplier; stop, or take the next step."""
         factors = self.factors
         factors.add(self._exchange.weighted_sum())
         self._left_stopped = self._left_stopped or factors.left_converged()
         self._left_count.update(self._left_stopped)
-        self._fit_count.update(self._fit_stopped)
+        self._fit_count.update(self._fit_stopped or self._asked_to_stop)
         limit = self.settings.max_admm_iter
         if factors.inner < limit and not self._left_count.all_stopped:
             self._begin_left_round(outbox)
             return
         factors.end_iteration()
         self._fit_stopped = self._fit_stopped or factors.converged()
-        self.finished = (
+        final = (
             factors.iteration >= self.settings.max_iter or self._fit_count.all_stopped
         )
-        self.reports.append(
-            factors.report(self.n_exchanges, self._fit_stopped, self.finished)
+        self._report = factors.report(
+            self.n_exchanges, self._fit_stopped, final, self._observed
         )
-        if not self.finished:
+        if final:
+            self.phase = Phase.OVER
+        else:
             self._begin_iteration(outbox)

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._agent import Report, Witness
 from .._nmf import admm
 from .._nmf.penalties import Penalty, balancing_scale, left_penalty, right_penalty
 from .scale import MEAN_MASK_PRODUCT
-from .settings import AgentSettings, Report
+from .settings import AgentSettings
 
 # The penalties under mu = eta = 1, as a fraction of the data's scale, and the
 # proximal weight, as a fraction of the largest sum of consensus penalties. The
@@ -346,21 +347,27 @@ class Factors:
         n_rounds = self.iteration * settings.max_admm_iter
         return self._tolerance_met >= 2 and n_rounds >= settings.diameter
 
-    def report(self, n_exchanges: int, stopped: bool, final: bool) -> Report:
-        """Describe the agent's state after an iteration, for its operator."""
+    def report(
+        self, n_exchanges: int, stopped: bool, final: bool, observed: bool
+    ) -> Report:
+        """Describe the agent's state after an iteration, for its operator.
+
+        With what the observer of a run in one process is told, if there is one.
+        """
         H, gram, products = self._H, self._gram, self._products
         if self.unit != 1.0:
             H, gram, products = (
                 H * self.unit, gram / self.unit**2, products / self.unit
             )  # fmt: skip
+        witness = None
+        if observed:
+            witness = Witness(gram, products, self._dither / self.unit**2)
         return Report(
             self.iteration,
             n_exchanges,
             H,
             self._squared_error,
-            gram,
-            products,
             stopped,
             final,
-            self._dither / self.unit**2,
+            witness,
         )

@@ -25,28 +25,6 @@ _BLOCK = 32768
 _ZEROS = memoryview(bytes(_WORD_BYTES * _BLOCK))
 
 
-def system_generator() -> np.random.Generator:
-    """Return a numpy generator with a 256-bit seed from the operating system.
-
-    For what no seed that a program can fix should decide, such as who shares a key
-    with whom. The generator expands its seed by numpy's Philox, which passes
-    statistical tests but is not a cryptographic generator: keys, noise and masks
-    never come from it.
-
-    Returns
-    -------
-    numpy.random.Generator
-        A fresh generator.
-
-    Examples
-    --------
-    >>> from skppdnmf.exchange import system_generator
-    >>> system_generator().integers(2) in (0, 1)
-    True
-    """
-    return np.random.Generator(np.random.Philox(secrets.randbits(256)))
-
-
 class MaskStream:
     """Random words for the masks of one edge: AES-128 in counter mode.
 

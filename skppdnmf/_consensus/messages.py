@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import NamedTuple
 
@@ -15,13 +16,15 @@ from .._paillier.payload import (
 from .._paillier.payload import REPLY as REPLY_PAYLOAD
 from .._paillier.payload import REQUEST as REQUEST_PAYLOAD
 from .._paillier.slots import SlotLayout
+from .._agent import ENVELOPE_BYTES
 from ..exceptions import CorruptedMessageError
 
 KEY, REQUEST, REPLY, WIDEN = range(4)
 KIND_NAMES = ("key", "request", "reply", "widen")
 
-# kind, round, value bits, the two stopping counts, the scale
-_HEADER = struct.Struct(">BIHHHd")
+PROTOCOL_CODE = 1  # in the envelopes' headers
+# value bits, the two stopping counts, the scale; kind and round are the envelope's
+_HEADER = struct.Struct(">HHHd")
 
 
 class Message(NamedTuple):
@@ -49,8 +52,8 @@ class Message(NamedTuple):
     >>> from skppdnmf.exchange import Message
     >>> message = Message(1, round=3, left_count=2)
     >>> message.n_bytes
-    19
-    >>> Message.from_bytes(message.to_bytes()) == message
+    14
+    >>> Message.from_bytes(message.to_bytes(), kind=1, round=3) == message
     True
     """
 
@@ -73,44 +76,30 @@ class Message(NamedTuple):
         return self.payload.n_ciphertexts if self.payload else 0
 
     def to_bytes(self) -> bytes:
-        """Serialise the message.
+        """Serialise the message without kind and round, which an envelope carries.
 
         Returns
         -------
         bytes
             Exactly `n_bytes` long.
-
-        Raises
-        ------
-        TypeError
-            If the payload holds bare numbers, which only ever move inside one
-            process.
         """
         header = _HEADER.pack(
-            self.kind,
-            self.round,
-            self.value_bits,
-            self.left_count,
-            self.fit_count,
-            self.scale,
+            self.value_bits, self.left_count, self.fit_count, self.scale
         )
-        if self.payload is None:
-            return header
-        if not isinstance(self.payload.data, bytes):
-            raise TypeError(
-                f"a {KIND_NAMES[self.kind]} whose payload is a "
-                f"{type(self.payload.data).__name__} does not leave its process"
-            )
-        return header + self.payload.data
+        return header + self.payload.to_bytes() if self.payload else header
 
     @classmethod
-    def from_bytes(cls, data: bytes, n_ciphertexts: int = 0) -> Message:
+    def from_bytes(
+        cls, data: bytes, kind: int, round: int, n_ciphertexts: int = 0
+    ) -> Message:
         """Read a serialised message.
 
         Parameters
         ----------
         data : bytes
             What `to_bytes` returned.
+        kind, round : int
+            As in the envelope.
         n_ciphertexts : int, default=0
             Ciphertexts in the payload, for the traffic count.
 
@@ -122,21 +111,26 @@ class Message(NamedTuple):
         Raises
         ------
         CorruptedMessageError
-            If the data is shorter than a header or of no known kind.
+            If the data is shorter than a header, of no known kind, or has a scale that
+            no agent can have agreed on.
         """
         if len(data) < _HEADER.size:
             raise CorruptedMessageError(
                 f"message of {len(data)} bytes is shorter than its header "
                 f"({_HEADER.size})"
             )
-        kind, number, value_bits, left, fit, scale = _HEADER.unpack_from(data)
-        if kind >= len(KIND_NAMES):
+        if not 0 <= kind < len(KIND_NAMES):
             raise CorruptedMessageError(
                 f"message of kind {kind}, the kinds are 0 to {len(KIND_NAMES) - 1}"
             )
+        value_bits, left, fit, scale = _HEADER.unpack_from(data)
+        if not 0.0 <= scale < math.inf:
+            raise CorruptedMessageError(
+                f"{KIND_NAMES[kind]} with scale {scale}, expected a finite number >= 0"
+            )
         body = bytes(data[_HEADER.size :])
         payload = Payload(body, n_ciphertexts, len(body)) if body else None
-        return cls(kind, number, value_bits, left, fit, scale, payload)
+        return cls(kind, round, value_bits, left, fit, scale, payload)
 
 
 class MessageSizes(NamedTuple):
@@ -148,7 +142,8 @@ class MessageSizes(NamedTuple):
     reply_bytes: int
 
 
-BARE_MESSAGE_BYTES = _HEADER.size
+# Of a message without payload, its envelope included.
+BARE_MESSAGE_BYTES = ENVELOPE_BYTES + _HEADER.size
 
 
 def message_sizes(layout: SlotLayout | None, n_values: int) -> MessageSizes:
@@ -164,21 +159,21 @@ def message_sizes(layout: SlotLayout | None, n_values: int) -> MessageSizes:
     Returns
     -------
     MessageSizes
-        Message headers included.
+        Envelopes included.
 
     Examples
     --------
     >>> from skppdnmf.exchange import message_sizes
     >>> message_sizes(None, 100)
-    MessageSizes(request_ciphertexts=0, reply_ciphertexts=0, request_bytes=863, \
-reply_bytes=863)
+    MessageSizes(request_ciphertexts=0, reply_ciphertexts=0, request_bytes=902, \
+reply_bytes=902)
     """
     if layout is None:
-        plain = _HEADER.size + HEADER_BYTES + PLAIN_VALUE_BYTES * n_values
+        plain = BARE_MESSAGE_BYTES + HEADER_BYTES + PLAIN_VALUE_BYTES * n_values
         return MessageSizes(0, 0, plain, plain)
     return MessageSizes(
         n_ciphertexts(REQUEST_PAYLOAD, layout),
         n_ciphertexts(REPLY_PAYLOAD, layout),
-        _HEADER.size + message_bytes(REQUEST_PAYLOAD, layout),
-        _HEADER.size + message_bytes(REPLY_PAYLOAD, layout),
+        BARE_MESSAGE_BYTES + message_bytes(REQUEST_PAYLOAD, layout),
+        BARE_MESSAGE_BYTES + message_bytes(REPLY_PAYLOAD, layout),
     )

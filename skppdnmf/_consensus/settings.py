@@ -1,14 +1,16 @@
-"""What agents agree upon beforehand, and what they report to their operators."""
+"""What the agents of the consensus agree upon beforehand."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .scale import AveragingPlan
+from .._data.graph import Network
+from .._nmf.penalties import left_weight
+from .scale import AveragingPlan, plan_averaging
 
 
 @dataclass(frozen=True)
@@ -66,34 +68,51 @@ max_admm_iter, tol, l1_ratio
         return 2 * (self.penalty_scaling == "data") + self.balanced
 
 
-class Report(NamedTuple):
-    """An agent's account of a finished BCD iteration, for its own operator.
+def settings_of(estimator: Any, network: Network) -> AgentSettings:
+    """Return what all agents agree upon: parameters, and what the graph tells.
 
     Parameters
     ----------
-    iteration, n_exchanges : int
-        Iterations and exchanges of the left factor so far.
-    H : ndarray of shape (K, F)
-        Its copy of the left factor.
-    squared_error : float
-        ``||X - W H||^2``.
-    gram, products : ndarray of shape (K, K) and (K, F), or None, default=None
-        ``W^T W`` and ``W^T X``: the error of any other left factor follows.
-        None where all agents have the same left factor.
-    stopped : bool, default=False
-        Whether the agent met the tolerance.
-    final : bool, default=False
-        Whether it is the agent's last.
-    dither : float, default=0.0
-        Sum of the squared weights with which dithers have gone into its Q.
-    """
+    estimator : PrivateDistributedNMF
+        With its parameters.
+    network : Network
+        The graph.
 
-    iteration: int
-    n_exchanges: int
-    H: NDArray[np.floating]
-    squared_error: float
-    gram: NDArray[np.float64] | None = None
-    products: NDArray[np.floating] | None = None
-    stopped: bool = False
-    final: bool = False
-    dither: float = 0.0
+    Returns
+    -------
+    AgentSettings
+    """
+    return AgentSettings(
+        **graph_facts(network),
+        mu=float(estimator.mu),
+        eta=float(estimator.eta),
+        g_max=float(estimator.g_max),
+        penalty_scaling=estimator.penalty_scaling,
+        update=estimator.update,
+        masking=estimator.masking,
+        n_max=float(estimator.n_max),
+        key_size=int(estimator.key_size),
+        max_iter=int(estimator.max_iter),
+        max_admm_iter=int(estimator.max_admm_iter),
+        tol=float(estimator.tol),
+        right_alpha=float(estimator.alpha_W),
+        left_alpha=left_weight(estimator.alpha_W, estimator.alpha_H),
+        l1_ratio=float(estimator.l1_ratio),
+    )
+
+
+def graph_facts(network: Network) -> dict[str, Any]:
+    """Return the fields of `AgentSettings` that follow from the public graph."""
+    eigenvalues = network.laplacian_eigenvalues
+    connectivity = 1.0
+    if network.n_agents > 1:
+        product = float(eigenvalues[1] * eigenvalues[-1])
+        connectivity = float(f"{math.sqrt(product):.10g}")
+    return {
+        "n_agents": network.n_agents,
+        "diameter": network.diameter,
+        "connectivity": connectivity,
+        "averaging": plan_averaging(network.adjacency),
+        "leader": int(np.argmin(network.eccentricities)),
+        "leader_eccentricity": int(network.eccentricities.min()),
+    }

@@ -16,6 +16,8 @@ from scipy import sparse
 from skppdnmf._data.graph import as_python, comes_from, is_missing, name_some
 
 DEFAULT_N_AGENTS = 4
+# With fewer agents that hold samples a sum over all hides nothing.
+LEAST_HOLDERS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,11 @@ class Partition:
     def sizes(self) -> NDArray[np.intp]:
         """Number of samples of each agent, shape (n_agents,)."""
         return np.bincount(self.sample_agents, minlength=self.n_agents)
+
+    @property
+    def n_holders(self) -> int:
+        """Number of agents that hold samples."""
+        return int(np.count_nonzero(self.sizes))
 
     @cached_property
     def samples(self) -> tuple[NDArray[np.intp], ...]:

@@ -1,4 +1,4 @@
-"""Runs the agents of one process and carries their messages, with joblib."""
+"""Runs the agents of one process and carries their envelopes, with joblib."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from typing import Any, NamedTuple
 
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
-from numpy.typing import NDArray
 
-from .._consensus.agent import Agent
-from .._consensus.messages import Message
-from .._consensus.settings import Report
-from .._fit.history import HistoryRow, history_row
+from .._agent import Agent, Envelope, Report, Step
 from .._nmf.threads import single_threaded
-from .._secure_sum.agent import SumAgent
-from .._secure_sum.messages import SumMessage
 from .._warn import warn_user
-from ..exceptions import DropoutError, DropoutWarning, PrivacyWarning
+from ..exceptions import (
+    AgentLost,
+    CorruptedMessageError,
+    DropoutError,
+    DropoutWarning,
+)
+from .membership import Membership
+from .traffic import Traffic
 
-Letters = list[tuple[int, Any]]
-Observer = Callable[[HistoryRow, list[Report | None]], bool]
+Reports = list[Report | None]
+Observer = Callable[[Reports, int], bool]
 
 # Turns of all agents shorter than this, in seconds, run in one thread: threads that
 # hand the interpreter's lock to and fro would only slow them down.
@@ -31,180 +32,96 @@ _SHORT_TURN = 0.05
 
 
 class Outcome(NamedTuple):
-    """What a federation leaves behind; it holds no key, noise or mask.
+    """What a run leaves behind; it holds no key, noise or mask.
 
     Parameters
     ----------
     reports : list of Report or None
-        The agents' last reports; None of those that have dropped out.
-    rows : list of HistoryRow
-        One for each BCD iteration.
+        The agents' reports on the iteration with which the fit ends; None of those
+        that have left.
     converged : bool
         Whether every agent met the tolerance.
     traffic : Traffic
         What went over each directed edge.
-    dropped : list of int
-        Agents that have dropped out.
+    membership : Membership
+        Who took part to the end.
     """
 
-    reports: list[Report | None]
-    rows: list[HistoryRow]
+    reports: Reports
     converged: bool
     traffic: Traffic
-    dropped: list[int]
+    membership: Membership
 
 
-class Traffic:
-    """Counts messages, ciphertexts and bytes of each directed edge.
-
-    Attributes
-    ----------
-    total_bytes : int
-        Bytes sent so far.
-    """
-
-    def __init__(self) -> None:
-        # Plain lists: counting must not cost more than the messages.
-        self._counts: dict[tuple[int, int], list[int]] = {}
-        self.total_bytes = 0
-
-    def count(self, sender: int, receiver: int, message: Message | SumMessage) -> None:
-        """Count one message."""
-        counts = self._counts.setdefault((sender, receiver), [0, 0, 0])
-        n_bytes = message.n_bytes
-        counts[0] += 1
-        counts[1] += message.n_ciphertexts
-        counts[2] += n_bytes
-        self.total_bytes += n_bytes
-
-    def summary(self, labels: Sequence[Any], order: NDArray) -> dict[str, Any]:
-        """Return totals, and the same for each directed edge by its labels.
-
-        Parameters
-        ----------
-        labels : sequence
-            Labels of the agents.
-        order : ndarray of int
-            The agent of each row.
-
-        Returns
-        -------
-        dict
-            ``messages``, ``ciphertexts``, ``bytes`` and ``edges``.
-        """
-        names = ("messages", "ciphertexts", "bytes")
-        counted = sorted(
-            (int(order[sender]), int(order[receiver]), counts)
-            for (sender, receiver), counts in self._counts.items()
-        )
-        edges = {
-            (labels[i], labels[j]): dict(zip(names, counts, strict=True))
-            for i, j, counts in counted
-        }
-        totals = {name: sum(edge[name] for edge in edges.values()) for name in names}
-        return {**totals, "edges": edges}
-
-
-def _advance(
-    agent: Any, arrived: Letters | None, may_fail: bool
-) -> tuple[Any, Letters, Exception | None]:
-    """Let one agent go on, wherever this runs.
-
-    One thread for the linear algebra: how it splits a product would otherwise
-    depend on the backend, and with it the last bits of the result.
-    """
-    with single_threaded():
-        return _turn(agent, arrived, may_fail)
-
-
-def _drop_out(
-    agents: list[Any], present: set[int], failures: dict[int, Exception], policy: str
-) -> dict[int, Letters]:
-    """Tell the agents that are present who has failed; return what they send."""
-    names = ", ".join(sorted(agents[i].name for i in failures))
-    first = next(iter(failures.values()))
-    if policy == "raise" or len(failures) == len(present):
-        if len(failures) == len(present):
-            raise first
-        raise DropoutError(
-            f"{names} dropped out and the round was given up ({first}); nothing that "
-            'was sent shows a summand. on_dropout="continue" goes on without'
-        ) from first
-    present.difference_update(failures)
-    warn_user(
-        f"{names} dropped out and the round was given up ({first}); the fit goes on "
-        f"with the other {len(present)} agents and fresh masks",
-        DropoutWarning,
-    )
-    try:
-        letters = {i: agents[i].drop(*failures) for i in sorted(present)}
-    except DropoutError as error:
-        raise DropoutError(
-            f"{names} dropped out and the fit cannot go on: {error}"
-        ) from error
-    if sum(agents[i].X.shape[0] > 0 for i in present) == 2:
-        warn_user(
-            "two agents that have samples are left, and the secure sum hides nothing "
-            "of one from the other: each subtracts its own summand from the total",
-            PrivacyWarning,
-        )
-    return letters
-
-
-def run_federation(
-    parties: Sequence[Agent] | Sequence[SumAgent],
-    squared_norm: float,
+def run_local(
+    agents: Sequence[Agent],
+    names: Sequence[str],
+    *,
     n_jobs: int | None = None,
     prefer: str = "threads",
     observer: Observer | None = None,
     on_dropout: str | None = None,
+    warn_of_departure: Callable[[list[int]], None] | None = None,
+    tap: Callable[[int, Envelope], None] | None = None,
+    serialise: bool = False,
 ) -> Outcome:
     """Run all agents to the end.
 
     Parameters
     ----------
-    parties : sequence of Agent or of SumAgent
-        Agent i has number i.
-    squared_norm : float
-        ``||X||^2``, for the errors of the history.
+    agents : sequence of Agent
+        Agent i has number i. The loop takes their steps and reads nothing else.
+    names : sequence of str
+        What errors call them.
     n_jobs : int or None, default=None
         Agents that run side by side. The result does not depend on it.
     prefer : {"threads", "processes"}, default="threads"
         Where they run, unless `joblib.parallel_config` has chosen a backend.
     observer : callable or None, default=None
-        Called with each `HistoryRow` and the agents' reports that it sums up (None
-        of those that have dropped out); returns True to end the fit.
+        Called with the agents' reports on each iteration (None of those that have
+        left) and the bytes sent so far; returns True to ask the agents to end the fit.
+        They do so in the same round, a little later; what they report after that is
+        not looked at.
     on_dropout : {"raise", "continue"} or None, default=None
-        What to do when an agent raises an exception, which stands for its failing
-        or leaving: end the fit by a `DropoutError`, or go on without it. None for
-        agents that cannot do without each other: the exception itself.
+        What to do when an agent is lost (`AgentLost`) or sends what it must not
+        (`CorruptedMessageError`): end the fit by a `DropoutError`, or go on without
+        it. None for agents that cannot do without each other: the exception itself.
+        Any other exception is a fault of the program and ends the fit.
+    warn_of_departure : callable or None, default=None
+        Called with those that are left after agents have left.
+    tap : callable or None, default=None
+        Called with the number of the turn and each envelope that is sent in it.
+    serialise : bool, default=False
+        Whether to carry every envelope as the bytes that a wire would carry.
 
     Returns
     -------
     Outcome
-        The agents' reports, the history and the traffic.
+        The agents' reports and the traffic.
 
     Raises
     ------
     RuntimeError
         If no agent can go on.
     DropoutError
-        If an agent dropped out and the fit cannot, or may not, go on.
+        If an agent was lost and the fit cannot, or may not, go on.
     """
-    started = time.perf_counter()
-    agents: list[Any] = list(parties)
+    parties: list[Any] = list(agents)
     traffic = Traffic()
-    rows: list[HistoryRow] = []
-    present = set(range(len(agents)))
-    inboxes: list[Letters | None] = [None] * len(agents)
-    pending: list[deque[Report]] = [deque() for _ in agents]
-    several = min(effective_n_jobs(n_jobs), len(agents)) > 1
+    membership = Membership(len(parties))
+    inboxes: list[list[Envelope] | None] = [None] * len(parties)
+    pending: list[deque[Report]] = [deque() for _ in parties]
+    finished = [False] * len(parties)
+    last: Reports = []
+    several = min(effective_n_jobs(n_jobs), len(parties)) > 1
     backend, _ = get_active_backend(prefer=prefer)
     threads = getattr(backend, "supports_sharedmem", False)
     turn_seconds = math.inf
     # Before version 1.4 joblib took a given None for 1, whatever the context says.
     jobs = {} if n_jobs is None else {"n_jobs": n_jobs}
-    may_fail = on_dropout is not None
+    may_leave = on_dropout is not None
+    stopping = False
+    turn = 0
     with (
         single_threaded(),
         Parallel(**jobs, prefer=prefer, max_nbytes=None) as parallel,
@@ -212,78 +129,136 @@ def run_federation(
         while True:
             turn_started = time.perf_counter()
             side_by_side = several and (not threads or turn_seconds > _SHORT_TURN)
-            turns = sorted(present)
-            calls = ((agents[i], inboxes[i], may_fail) for i in turns)
+            present = membership.present
+            calls = ((parties[i], inboxes[i], may_leave) for i in present)
             if side_by_side:
                 results = parallel(delayed(_advance)(*call) for call in calls)
             else:
                 results = [_turn(*call) for call in calls]
             turn_seconds = time.perf_counter() - turn_started
-            outboxes: dict[int, Letters] = {}
+            steps: list[tuple[int, Step]] = []
             failures: dict[int, Exception] = {}
-            for i, (agent, outbox, error) in zip(turns, results, strict=True):
-                agents[i] = agent
-                outboxes[i] = outbox
+            for i, (party, step, error) in zip(present, results, strict=True):
+                parties[i] = party
+                steps.append((i, step))
                 if error is not None:
-                    failures[i] = error
-            started_now = inboxes[0] is None
+                    _blame(failures, i, error, membership)
+            progress = inboxes[0] is None or bool(failures)
             if failures and on_dropout is not None:
-                answers = _drop_out(agents, present, failures, on_dropout)
-                for i, letters in answers.items():
-                    outboxes[i] = outboxes[i] + letters
-                squared_norm -= sum(agents[i].squared_norm for i in failures)
-                squared_norm = max(0.0, squared_norm)
-            inboxes = [[] for _ in agents]
-            for i in turns:
-                for receiver, message in outboxes[i]:
-                    traffic.count(i, receiver, message)
-                    if receiver in present:
-                        inboxes[receiver].append((i, message))  # type: ignore[union-attr]
-            for i in present:
-                pending[i] += agents[i].reports
-                agents[i].reports = []
-            progress = started_now or bool(failures) or any(outboxes.values())
-            stop = False
-            while all(pending[i] for i in present) and not stop:
-                last = [pending[i].popleft() for i in sorted(present)]
-                seconds = time.perf_counter() - started
-                rows.append(
-                    history_row(last, squared_norm, seconds, traffic.total_bytes)
-                )
+                _leave(names, membership, failures, on_dropout)
+                steps += _tell(names, parties, membership, failures)
+                if warn_of_departure is not None:
+                    warn_of_departure(membership.present)
+            inboxes = [[] for _ in parties]
+            here = set(membership.present)
+            for i, step in steps:
+                for envelope in step.envelopes:
+                    progress = True
+                    traffic.count(envelope)
+                    if tap is not None:
+                        tap(turn, envelope)
+                    if serialise:
+                        envelope = Envelope.from_bytes(envelope.to_bytes(), i)
+                    inbox = inboxes[envelope.receiver]
+                    if inbox is not None and envelope.receiver in here:
+                        inbox.append(envelope)
+                finished[i] = step.finished
+                if step.report is not None and i in here:
+                    pending[i].append(step.report)
+            turn += 1
+            while all(pending[i] for i in membership.present) and not stopping:
+                last = [None] * len(parties)
+                for i in membership.present:
+                    last[i] = pending[i].popleft()
                 progress = True
-                everyone = _of_all(last, present, len(agents))
-                stop = observer is not None and observer(rows[-1], everyone)
-            if stop or all(agents[i].finished for i in present):
+                if observer is not None and observer(last, traffic.total_bytes):
+                    stopping = True
+                    for i in membership.present:
+                        parties[i].stop()
+            if all(finished[i] for i in membership.present):
                 break
             if not progress:
-                waiting = [agents[i].name for i in present if not agents[i].finished]
+                waiting = [names[i] for i in membership.present if not finished[i]]
                 raise RuntimeError(f"no agent can go on; waiting: {waiting[:5]}")
-    dropped = sorted(set(range(len(agents))) - present)
-    converged = all(report.stopped for report in last)
-    return Outcome(everyone, rows, converged, traffic, dropped)
-
-
-def _of_all(
-    reports: list[Report], present: set[int], n_agents: int
-) -> list[Report | None]:
-    """Return reports by the agents' numbers, None for those that are gone."""
-    everyone: list[Report | None] = [None] * n_agents
-    for i, report in zip(sorted(present), reports, strict=True):
-        everyone[i] = report
-    return everyone
+    converged = all(report.stopped for report in last if report is not None)
+    return Outcome(last, converged, traffic, membership)
 
 
 def _turn(
-    agent: Any, arrived: Letters | None, may_fail: bool
-) -> tuple[Any, Letters, Exception | None]:
-    """As `_advance`, where the linear algebra has one thread already.
+    party: Any, arrived: list[Envelope] | None, may_leave: bool
+) -> tuple[Any, Step, Exception | None]:
+    """Let one agent go on, where the linear algebra has one thread already.
 
-    What an agent refuses before it has begun is no dropout.
+    What an agent refuses before it has begun is no departure.
     """
     try:
-        outbox = agent.start() if arrived is None else agent.advance(arrived)
-    except Exception as error:
-        if not may_fail or arrived is None:
+        step = party.start() if arrived is None else party.advance(arrived)
+    except (AgentLost, CorruptedMessageError) as error:
+        if not may_leave or arrived is None:
             raise
-        return agent, [], error
-    return agent, outbox, None
+        return party, Step([]), error
+    return party, step, None
+
+
+def _advance(
+    party: Any, arrived: list[Envelope] | None, may_leave: bool
+) -> tuple[Any, Step, Exception | None]:
+    """Let one agent go on, wherever this runs.
+
+    One thread for the linear algebra: how it splits a product would otherwise
+    depend on the backend, and with it the last bits of the result.
+    """
+    with single_threaded():
+        return _turn(party, arrived, may_leave)
+
+
+def _blame(
+    failures: dict[int, Exception], i: int, error: Exception, membership: Membership
+) -> None:
+    """Note who has left: the agent itself, or whoever sent it what is corrupt."""
+    if isinstance(error, CorruptedMessageError):
+        if error.sender is None or error.sender not in membership.present:
+            raise error
+        i = error.sender
+    failures.setdefault(i, error)
+
+
+def _leave(
+    names: Sequence[str],
+    membership: Membership,
+    failures: dict[int, Exception],
+    policy: str,
+) -> None:
+    """Take agents off the roster, or give up."""
+    who = ", ".join(sorted(names[i] for i in failures))
+    first = next(iter(failures.values()))
+    if len(failures) == len(membership.present):
+        raise first
+    if policy == "raise":
+        raise DropoutError(
+            f"{who} dropped out and the round was given up ({first}); nothing that "
+            'was sent shows a summand. on_dropout="continue" goes on without'
+        ) from first
+    membership.leave(failures)
+    warn_user(
+        f"{who} dropped out and the round was given up ({first}); the fit goes on "
+        f"with the other {len(membership.present)} agents and fresh masks",
+        DropoutWarning,
+    )
+
+
+def _tell(
+    names: Sequence[str],
+    parties: list[Any],
+    membership: Membership,
+    failures: dict[int, Exception],
+) -> list[tuple[int, Step]]:
+    """Tell those that are left who has left; return what they do."""
+    departure = membership.departures[-1]
+    try:
+        return [(i, parties[i].depart(departure)) for i in membership.present]
+    except DropoutError as error:
+        who = ", ".join(sorted(names[i] for i in failures))
+        raise DropoutError(
+            f"{who} dropped out and the fit cannot go on: {error}"
+        ) from error

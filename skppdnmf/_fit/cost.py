@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
-from .._consensus.build import common_start, draw_seeds, make_settings
-from .._consensus.settings import AgentSettings
 from .._data.checks import check_start
 from .._data.graph import Network, make_network
 from .._data.partition import DEFAULT_N_AGENTS, split_samples
-from .._secure_sum.build import plan_sums
-from .._secure_sum.key_graph import check_key_degree
-from .._secure_sum.totals import FixedPoint
-from .._warn import warn_user
-from ..exceptions import CostWarning
-from .timing import Expectation, time_work
-from .work import Work, count_sum_work, count_work, left_layout
-
-LONG_FIT_SECONDS = 600.0
-# Fits below this by the rough measure are not worth a calibration.
-_SHORT_FIT_SECONDS = 60.0
-# Seconds per value and directed edge that no machine in use exceeds at 2048 bits.
-_SLOW_VALUE = 2e-3
+from .._protocol import Setting
+from .protocols import protocol_of
+from .seeds import common_start, draw_seeds
 
 
 @dataclass(frozen=True)
@@ -128,69 +113,12 @@ def estimate_cost(
     )
     seeds = draw_seeds(estimator.random_state)
     network, n_samples = _federation_of(estimator, seeds.graph)
+    protocol = protocol_of(estimator)
     start = common_start(
-        init, n_components, n_features, seeds.start, estimator.penalty_scaling
+        init, n_components, n_features, seeds.start, protocol.start_scaling(estimator)
     )
-    if estimator.protocol == "secure-sum":
-        work = _sum_work(estimator, network, n_samples, n_components, n_features)
-        return CostEstimate(work.exchanges, 0, 0, work.bytes, 0.0)
-    settings = make_settings(network, **agent_parameters(estimator))
-    work = count_work(network, settings, start, estimator.encryption)
-    seconds = 0.0
-    if estimator.encryption == "paillier" and network.n_agents > 1:
-        expected = time_work(work, network, settings, start, estimator.n_jobs)
-        seconds = expected.seconds
-    return CostEstimate(
-        work.exchanges,
-        work.ciphertexts,
-        work.encryptions + 2 * work.replies + work.powers,
-        work.bytes,
-        seconds,
-    )
-
-
-def _sum_work(
-    estimator: Any,
-    network: Network,
-    n_samples: int | None,
-    n_components: int,
-    n_features: int,
-) -> Work:
-    """Count what the secure sum sends."""
-    degree, n_starts = plan_sums(estimator, network.n_agents, n_components, n_features)
-    check_key_degree(network.n_agents, degree)
-    fixed_point = FixedPoint(
-        n_components,
-        n_features,
-        # Alone, an agent does not round.
-        1.0 if network.n_agents == 1 else float(estimator.n_max),
-        with_sums=estimator.alpha_W > 0 and estimator.l1_ratio > 0,
-    )
-    if n_samples is not None:
-        fixed_point.check(n_samples)
-    words = fixed_point.words_per_start
-    return count_sum_work(network, words, n_starts, int(estimator.max_iter))
-
-
-def agent_parameters(estimator: Any) -> dict[str, Any]:
-    """Return the estimator's parameters that all agents share, as they use them."""
-    same = estimator.alpha_H == "same"
-    return {
-        "mu": float(estimator.mu),
-        "eta": float(estimator.eta),
-        "g_max": float(estimator.g_max),
-        "penalty_scaling": estimator.penalty_scaling,
-        "update": estimator.update,
-        "masking": estimator.masking,
-        "n_max": None if estimator.encryption is None else float(estimator.n_max),
-        "key_size": int(estimator.key_size),
-        "max_iter": int(estimator.max_iter),
-        "max_admm_iter": int(estimator.max_admm_iter),
-        "tol": float(estimator.tol),
-        "right_alpha": float(estimator.alpha_W),
-        "left_alpha": float(estimator.alpha_W if same else estimator.alpha_H),
-        "l1_ratio": float(estimator.l1_ratio),
-    }
+    cost = protocol.cost(Setting(estimator, network, start, seeds), n_samples)
+    return CostEstimate(*cost)
 
 
 def _federation_of(estimator: Any, seed: int) -> tuple[Network, int | None]:
@@ -209,46 +137,3 @@ def _federation_of(estimator: Any, seed: int) -> tuple[Network, int | None]:
             n_samples = max(1, int(sum(partition)))
         n_agents = split_samples(n_samples or 1000, partition).n_agents
     return make_network(estimator.adjacency, n_agents, seed), n_samples
-
-
-def expect(
-    network: Network,
-    settings: AgentSettings,
-    start: NDArray[np.float64],
-    encryption: str | None,
-    n_jobs: int | None,
-) -> Expectation:
-    """Return what to expect of a fit, measured only where it may be long."""
-    if encryption is not None and network.n_agents > 1:
-        left_layout(settings, start)  # simulated keys refuse what real ones do
-    if encryption != "paillier" or network.n_agents == 1:
-        return Expectation(0.0, "threads")
-    work = count_work(network, settings, start, encryption)
-    rough = work.values * _SLOW_VALUE * (settings.key_size / 2048) ** 2
-    if rough < _SHORT_FIT_SECONDS:
-        return Expectation(rough, "threads")
-    return time_work(work, network, settings, start, n_jobs)
-
-
-def warn_if_long(seconds: float, settings: AgentSettings, jobs: int) -> None:
-    """Warn before a fit that is expected to take more than ten minutes."""
-    if seconds <= LONG_FIT_SECONDS:
-        return
-    faster = [
-        'protocol="secure-sum" (which also protects more)',
-        'encryption="simulated" (the same result, for studies)',
-    ]
-    if settings.masking == "entrywise":
-        faster.append('masking="scalar" (protects less)')
-    if jobs < (os.cpu_count() or 1):
-        faster.append(f"n_jobs={os.cpu_count()}")
-    faster += [
-        "a joblib cluster backend",
-        "fewer exchanges (max_iter)",
-        "fewer components",
-    ]
-    warn_user(
-        f"this fit is expected to take {seconds / 60:.0f} minutes of encryption; "
-        f"faster would be: {', '.join(faster)}",
-        CostWarning,
-    )

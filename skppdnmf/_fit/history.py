@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._consensus.settings import Report
+from .._agent import Report
 from .._nmf.admm import frobenius_square
 
 
@@ -110,10 +111,11 @@ def history_row(
             continue
         step = mean - report.H
         distance += frobenius_square(step)
-        if report.gram is None or report.products is None:
+        witness = report.witness
+        if witness is None:
             continue
-        shared -= 2.0 * float(np.vdot(report.products, step))
-        shared += float(np.vdot(report.gram, (mean + report.H) @ step.T))
+        shared -= 2.0 * float(np.vdot(witness.products, step))
+        shared += float(np.vdot(witness.gram, (mean + report.H) @ step.T))
     scale = squared_norm or 1.0
     return HistoryRow(
         exchanges=max(report.n_exchanges for report in reports),
@@ -133,23 +135,67 @@ def as_arrays(rows: Sequence[HistoryRow]) -> dict[str, NDArray]:
     }
 
 
+class Observer:
+    """What an omniscient process makes of the agents' reports: the history.
+
+    The shared error under the consensus, and ``||X||``, are known to nobody in a real
+    federation; they are for studies.
+
+    Parameters
+    ----------
+    squared_norm : float
+        ``||X||^2`` of all data.
+    squared_norms : sequence of float
+        ``||X_i||^2`` of each agent's, of which those that leave take theirs along.
+
+    Attributes
+    ----------
+    rows : list of HistoryRow
+        One for each iteration.
+    """
+
+    def __init__(self, squared_norm: float, squared_norms: Sequence[float]) -> None:
+        self._started = time.perf_counter()
+        self._squared_norm = squared_norm
+        self._left = dict(enumerate(squared_norms))
+        self.rows: list[HistoryRow] = []
+
+    def note(self, reports: Sequence[Report | None], n_bytes: int) -> HistoryRow:
+        """Sum up the reports on one iteration.
+
+        Parameters
+        ----------
+        reports : sequence of Report or None
+            None of those that have left.
+        n_bytes : int
+            Bytes sent so far.
+
+        Returns
+        -------
+        HistoryRow
+        """
+        gone = [i for i in self._left if reports[i] is None]
+        if gone:
+            self._squared_norm -= sum(self._left.pop(i) for i in gone)
+            self._squared_norm = max(0.0, self._squared_norm)
+        present = [report for report in reports if report is not None]
+        seconds = time.perf_counter() - self._started
+        row = history_row(present, self._squared_norm, seconds, n_bytes)
+        self.rows.append(row)
+        return row
+
+
 def fitted_attributes(
-    reports: Sequence[Report | None],
-    rows: Sequence[HistoryRow],
-    order: NDArray[np.intp],
-    dtype: Any,
+    reports: Sequence[Report | None], rows: Sequence[HistoryRow], dtype: Any
 ) -> dict[str, Any]:
     """Return the fitted attributes of an estimator that follow from the reports.
 
     Parameters
     ----------
     reports : sequence of Report or None
-        The agents' last reports, in the order in which they ran; None of those that
-        have dropped out, whose copies are nan.
+        The agents' last reports; None of those that have left, whose copies are nan.
     rows : sequence of HistoryRow
         One for each BCD iteration.
-    order : ndarray of int
-        The agent of each report.
     dtype : dtype
         Of the factors.
 
@@ -158,16 +204,14 @@ def fitted_attributes(
     dict
         From attribute names, with their underscores, to values.
     """
-    # Means over the agents in the order in which they ran: numbering has no effect.
-    ordered = [report.H for report in reports if report is not None]
-    components = mean_components(ordered).astype(dtype)
+    present = [report.H for report in reports if report is not None]
+    components = mean_components(present).astype(dtype)
     missing = np.full_like(components, np.nan)
     copies = [missing if report is None else report.H for report in reports]
-    copies = [copies[k] for k in np.argsort(order)]
     return {
         "components_": components,
         "agent_components_": np.stack(copies).astype(dtype, copy=False),
-        "consensus_error_": consensus_error(ordered),
+        "consensus_error_": consensus_error(present),
         "n_components_": components.shape[0],
         "n_features_in_": components.shape[1],
         "n_iter_": len(rows),

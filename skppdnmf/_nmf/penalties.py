@@ -33,6 +33,27 @@ class Penalty(NamedTuple):
         return self.l1 * float(flat.sum()), self.l2 * float(flat @ flat)
 
 
+def left_weight(alpha_W: float, alpha_H: float | str) -> float:
+    """Return the weight of the penalty on the left factor; "same" takes `alpha_W`.
+
+    Parameters
+    ----------
+    alpha_W, alpha_H
+        The estimator's.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from skppdnmf._nmf.penalties import left_weight
+    >>> left_weight(0.5, "same"), left_weight(0.5, 0.0)
+    (0.5, 0.0)
+    """
+    return float(alpha_W if isinstance(alpha_H, str) else alpha_H)
+
+
 def right_penalty(alpha: float, l1_ratio: float, n_features: int) -> Penalty:
     """Return the penalty on the right factor, which every sample bears alike.
 

@@ -1,28 +1,29 @@
 """One agent of the secure sum: what it holds and what it makes of the totals.
 
-As `skppdnmf._consensus.agent.Agent` it does no I/O: messages in, messages out. It
-learns the network-wide totals and nothing else of the other agents.
+It does no I/O (`skppdnmf._agent`). It learns the network-wide totals and nothing else of
+the other agents.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .._consensus.settings import Report
+from .._agent import Address, Departure, Envelope, Letters, Report, Step
 from .._nmf import admm
 from .._nmf.hals import hals
+from ..exceptions import CorruptedMessageError
 from .exchange import SecureSum, Total
 from .left_factor import LeftPath, row_norms
-from .messages import SumMessage
+from .messages import PROTOCOL_CODE, SUM_KIND_NAMES, SumMessage
 from .totals import HEADROOM, Totals, row_blocks, setup_words, squared_norms
 
 Array = NDArray[np.float64]
-Letters = list[tuple[int, SumMessage]]
 
 # Passes of coordinate descent, at first and then warm started; more would cost more
 # than they gain.
@@ -37,108 +38,157 @@ class SumAgent:
     ----------
     number : int
         Its node in the graph.
-    name : str
-        How errors call it.
+    names : sequence of str
+        What errors call the agents.
     X : ndarray or sparse matrix of shape (n_i, F)
         Its samples; none for a relay.
     path : LeftPath
-        What all agents compute alike.
+        Where all agents start.
     secure_sum : SecureSum
         Its side of the sums.
-
-    Attributes
-    ----------
-    reports : list of Report
-        For the agent's operator to take.
-    finished : bool
-        Whether the fit is over.
-    squared_norm : float
-        ``||X_i||^2``.
+    correspondents : collection of int
+        From whom envelopes may come.
+    run : bytes
+        16 bytes that name the run.
+    compute : callable, default=calls its argument
+        As in `skppdnmf._protocol.Hooks`: what all agents compute alike goes through it.
+    notes : object or None, default=None
+        Of an audit, which is told of the right factors behind each summand.
     """
 
     def __init__(
-        self, number: int, name: str, X: Any, path: LeftPath, secure_sum: SecureSum
+        self,
+        number: int,
+        names: Sequence[str],
+        X: Any,
+        path: LeftPath,
+        secure_sum: SecureSum,
+        correspondents: Sequence[int],
+        run: bytes,
+        compute: Callable[..., Any] = lambda function, *given: function(*given),
+        notes: Any = None,
     ) -> None:
         self.number = number
-        self.name = name
+        self.name = names[number]
         self.X = X
         self.path = path
-        self.squared_norm = self._squared_error = admm.squared_norm(X)
-        self.reports: list[Report] = []
+        self._compute = compute
+        self._notes = notes
+        self._address = Address(
+            run,
+            PROTOCOL_CODE,
+            number,
+            names,
+            dict(enumerate(SUM_KIND_NAMES)),
+            correspondents,
+        )
+        self._squared_norm = self._squared_error = admm.squared_norm(X)
+        self._report: Report | None = None
         self.finished = False
         self._sum = secure_sum
+        self._n_departures = 0
         self._W = self._extrapolated = np.zeros((*path.point.shape[:2], X.shape[0]))
         self._share: Totals | None = None
         self._words = np.empty(0, dtype=np.uint64)
         # Samples and their unit; rounded as soon as all know by how much.
         self._sample_unit = 1.0
-        self._rounded_norm = self.squared_norm
+        self._rounded_norm = self._squared_norm
         self._blocks: list[Any] = []
 
-    def start(self) -> Letters:
-        """Begin; the first messages carry public keys.
+    def start(self) -> Step:
+        """Begin; the first envelopes carry public keys.
 
         Returns
         -------
-        list of (int, SumMessage)
-            Receivers and messages.
+        Step
+
+        Raises
+        ------
+        OverflowError
+            If the agent's samples are too large to be squared.
         """
-        if not math.isfinite(self.squared_norm):
+        if not math.isfinite(self._squared_norm):
             raise OverflowError(f"{self.name}: ||X||^2 is not finite; rescale X")
-        return self._sum.start(setup_words(squared_norms(self.X)))
+        return self._step(self._sum.start(setup_words(squared_norms(self.X))))
 
-    def advance(self, arrived: Letters) -> Letters:
-        """Take messages and go on as far as they allow.
+    def advance(self, envelopes: list[Envelope]) -> Step:
+        """Take envelopes and go on as far as they allow.
 
-        At most one BCD iteration is finished in a call; its report is then the last
-        of `reports`.
+        At most one BCD iteration is finished in a call.
 
         Parameters
         ----------
-        arrived : list of (int, SumMessage)
-            Senders and messages.
+        envelopes : list of Envelope
+            In any order.
 
         Returns
         -------
-        list of (int, SumMessage)
-            Receivers and messages.
+        Step
 
         Raises
         ------
         CorruptedMessageError
-            If a message is not what a neighbour must have sent.
+            If an envelope is not what its sender must have sent.
         """
-        outbox, total = self._sum.advance(arrived)
-        return self._go_on(outbox, total)
+        arrived = [self._opened(envelope) for envelope in envelopes]
+        return self._step(self._go_on(*self._sum.advance(arrived)))
 
-    def drop(self, *others: int) -> Letters:
-        """Take note that others have dropped out.
+    def depart(self, departure: Departure) -> Step:
+        """Take note that others have left: the present sum is void.
 
         Parameters
         ----------
-        *others : int
-            Numbers of the agents that have failed at the same time.
+        departure : Departure
+            Who has left; all agents are told the same, in the same order.
 
         Returns
         -------
-        list of (int, SumMessage)
-            Receivers and messages.
+        Step
 
         Raises
         ------
         DropoutError
             If the fit cannot go on without them.
         """
-        outbox, total = self._sum.drop(*others)
-        return self._go_on(outbox, total)
+        if departure.number != self._n_departures + 1:
+            raise ValueError(
+                f"{self.name}: told of departure {departure.number} after "
+                f"{self._n_departures}"
+            )
+        self._n_departures += 1
+        return self._step(self._go_on(*self._sum.drop(*departure.agents)))
+
+    def stop(self) -> None:
+        """Be asked to end the fit: the next total is everybody's last."""
+        self._sum.stop()
+
+    def _opened(self, envelope: Envelope) -> tuple[int, SumMessage]:
+        """Check an envelope at the door and read its message."""
+        self._address.admit(envelope)
+        message = envelope.body
+        if isinstance(message, bytes):
+            try:
+                message = SumMessage.from_bytes(message, envelope.kind, envelope.round)
+            except CorruptedMessageError as error:
+                raise self._address.refusal(envelope.sender, str(error)) from error
+        return envelope.sender, message
+
+    def _step(self, outbox: Letters) -> Step:
+        """Put what is to be sent into envelopes."""
+        seal = self._address.seal
+        report, self._report = self._report, None
+        return Step(
+            [seal(j, message.kind, message.step, message) for j, message in outbox],
+            report,
+            self.finished,
+        )
 
     def _go_on(self, outbox: Letters, total: Total | None) -> Letters:
         """Learn from totals and begin the next sums, one iteration at most."""
         while total is not None:
-            n_reports = len(self.reports)
             words = self._learn(total)
             outbox += self._sum.begin(words) if words is not None else []
-            if len(self.reports) > n_reports:
+            if self._report is not None:
                 break
             letters, total = self._sum.advance([])
             outbox += letters
@@ -146,9 +196,8 @@ class SumAgent:
 
     def _learn(self, total: Total) -> NDArray[np.uint64] | None:
         """Take a total; return the next summand, or None at the end."""
-        path = self.path
         if total.step == 0:
-            path.set_up(total.words)
+            path = self.path = self._compute(LeftPath.set_up, self.path, total.words)
             if not path.settings.exact:
                 self.X = path.fixed_point.round_samples(self.X)
                 self._sample_unit = path.fixed_point.sample_unit
@@ -157,9 +206,11 @@ class SumAgent:
             self._solve_right(_FIRST_SWEEPS)
         else:
             # Alone, an agent has no need to round.
-            alone = self._share if path.settings.exact else None
-            path.take(total.step, alone or total.words, total.fresh)
-            self._end_iteration(total.step)
+            alone = self._share if self.path.settings.exact else None
+            path = self.path = self._compute(
+                LeftPath.take, self.path, alone or total.words, total.fresh
+            )
+            self._end_iteration(total)
         if self.finished:
             return None
         if total.step == 0 and not path.settings.exact:
@@ -168,7 +219,7 @@ class SumAgent:
             return np.concatenate([norm, self._words])
         return self._words
 
-    def _end_iteration(self, step: int) -> None:
+    def _end_iteration(self, total: Total) -> None:
         """Report, and solve the right factors for the next points."""
         path = self.path
         if path.improved and self._share is not None:
@@ -177,16 +228,14 @@ class SumAgent:
             inner = float(np.vdot(products[path.leader], H))
             outer = float(np.vdot(gram[path.leader], H @ H.T))
             self._squared_error = max(0.0, self._rounded_norm - 2.0 * inner + outer)
-        self.finished = path.finished
-        self.reports.append(
-            Report(
-                iteration=step,
-                n_exchanges=max(0, self._sum.n_rounds - 1),
-                H=path.H,
-                squared_error=self._squared_error,
-                stopped=path.converged,
-                final=self.finished,
-            )
+        self.finished = path.finished or total.last
+        self._report = Report(
+            iteration=total.step,
+            n_exchanges=max(0, self._sum.n_rounds - 1),
+            H=path.H,
+            squared_error=self._squared_error,
+            stopped=path.converged,
+            final=self.finished,
         )
         if self.finished:  # no iterate of the right factor is left behind
             self._W = self._extrapolated = self._W[:0]
@@ -228,10 +277,12 @@ class SumAgent:
             self._share = self._exact_share(normalised)
         else:
             self._words, self._share = path.fixed_point.encode(normalised, self._blocks)
+        if self._notes is not None:
+            self._notes.right_factors(point, self._extrapolated)
 
     def _beyond_bound(self, normalised: Array) -> NDArray[np.intp]:
         """Return the starts whose summand exceeds the agent's share of the bound."""
-        bound = HEADROOM**2 * self.squared_norm / self.path.point.shape[-1]
+        bound = HEADROOM**2 * self._squared_norm / self.path.point.shape[-1]
         largest = np.einsum("skn,skn->sk", normalised, normalised).max(axis=1)
         return np.flatnonzero(~(largest <= bound))
 

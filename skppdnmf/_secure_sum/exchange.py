@@ -1,14 +1,21 @@
-"""One agent's side of the secure sum: masked summands up a tree, the total down."""
+"""One agent's side of the secure sum: masked summands up a tree, the total down.
+
+The stages are those of Bonawitz et al. (CCS 2017) as far as both have them: keys are
+advertised, masked inputs collected. Nothing is unmasked by others: when an agent is lost
+a sum is void, the agents bring each other to the last total and begin anew.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import replace
+from enum import Enum
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._agent import Letters
 from ..exceptions import CorruptedMessageError, DropoutError
 from .key_graph import keys_connected
 from .masks import PairwiseMasks
@@ -22,38 +29,29 @@ from .messages import (
     SUM_UP,
     SumMessage,
 )
+from .tree import Tree
 
 Words = NDArray[np.uint64]
-Letters = list[tuple[int, SumMessage]]
+
+
+class Stage(Enum):
+    """What an agent is doing."""
+
+    IDLE = "between sums"
+    ADVERTISE_KEYS = "advertise keys"
+    COLLECT_MASKED_INPUTS = "collect masked inputs"
+    RECOVER_TOTAL = "recover the last total"
+
 
 _KINDS = {
-    "keys": (KEYS_UP, KEYS_DOWN),
-    "sum": (SUM_UP, SUM_DOWN),
-    "state": (STATE_UP, STATE_DOWN),
+    Stage.ADVERTISE_KEYS: (KEYS_UP, KEYS_DOWN),
+    Stage.COLLECT_MASKED_INPUTS: (SUM_UP, SUM_DOWN),
+    Stage.RECOVER_TOTAL: (STATE_UP, STATE_DOWN),
 }
 _TOTALS = (SUM_DOWN, STATE_UP, STATE_DOWN)  # what links hide from others
 _EPOCH_BITS = 32
 _KIND_BITS = 61
 _NO_WORDS = np.empty(0, dtype=np.uint64)
-
-
-@dataclass(frozen=True, eq=False)
-class Tree:
-    """A spanning tree of the agents.
-
-    Parameters
-    ----------
-    root : int
-        The agent at which the sum comes together.
-    parents : dict from int to int
-        Of every agent but the root.
-    children : dict from int to list of int
-        Of every agent, the root first, parents before children.
-    """
-
-    root: int
-    parents: dict[int, int]
-    children: dict[int, list[int]]
 
 
 class Total(NamedTuple):
@@ -67,11 +65,14 @@ class Total(NamedTuple):
         The sum of all agents' words, modulo 2**64.
     fresh : bool
         Whether it is the first over another set of agents.
+    last : bool
+        Whether an agent was asked to end the fit, so that no sum follows.
     """
 
     step: int
     words: Words
     fresh: bool
+    last: bool = False
 
 
 class SecureSum:
@@ -96,6 +97,8 @@ class SecureSum:
     neighbours : sequence of int or None, default=None
         The agent's neighbours in the graph, to whom it may have to send a total;
         None for everybody.
+    notes : object or None, default=None
+        Of an audit, which is told of keys, summands and totals.
 
     Attributes
     ----------
@@ -129,6 +132,7 @@ class SecureSum:
         trees: Callable[[frozenset[int]], Tree],
         key_graph: list[NDArray[np.intp]],
         neighbours: Sequence[int] | None = None,
+        notes: Any = None,
     ) -> None:
         self.number = number
         self.name = name
@@ -140,12 +144,14 @@ class SecureSum:
         self._tree = trees(self._dropped)
         self._inbox: Letters = []
         self._outbox: Letters = []
-        self._phase = "idle"
+        self.stage = Stage.IDLE
         self._words = self._last = _NO_WORDS
+        self._stopping = self._last_of_all = False
         self._learnt = -1
         self._fresh = False
         self._news: Total | None = None
         self._over = False
+        self._notes = notes
         self.n_rounds = 0
 
     @property
@@ -191,6 +197,10 @@ class SecureSum:
         """Begin no further sum, as all agents agree to in the same round."""
         self._over = True
 
+    def stop(self) -> None:
+        """Ask all agents to take the next total for the last."""
+        self._stopping = True
+
     def advance(self, arrived: Letters) -> tuple[Letters, Total | None]:
         """Take messages and go on as far as they allow.
 
@@ -210,9 +220,14 @@ class SecureSum:
         Raises
         ------
         CorruptedMessageError
-            If a message is not what a neighbour in the tree must have sent.
+            If a message is not what a neighbour in the tree must have sent, or not
+            when it can have been; nothing has been taken then.
         """
-        self._inbox += arrived
+        admitted = list(self._inbox)
+        for sender, message in arrived:
+            self._admit(sender, message, admitted)
+            admitted.append((sender, message))
+        self._inbox = admitted
         progress = True
         while progress and self._news is None:
             progress = False
@@ -255,7 +270,7 @@ class SecureSum:
         self._tree = self._trees(self._dropped)
         if self._parent is None:  # one look at the whole key graph is enough
             self._check_keys()
-        self._open("state")
+        self._open(Stage.RECOVER_TOTAL)
         return self.advance([])
 
     def _check_keys(self) -> None:
@@ -277,46 +292,77 @@ class SecureSum:
         """Make a key pair and send the public key."""
         self._masks = PairwiseMasks(self.number)
         self._keys = {self.number: self._masks.public_key}
-        self._open("keys")
+        self._open(Stage.ADVERTISE_KEYS)
 
     def _begin_sum(self) -> None:
         """Mask the summand of the next sum."""
         self.n_rounds += not self.alone
         number = (self._epoch << _EPOCH_BITS) + self._learnt + 1
         self._partial = self._masks.mask(self._words, number, self._peers(self.number))
-        self._open("sum")
+        if self._notes is not None:
+            self._notes.summand(
+                self._learnt + 1, self._epoch, self._words, self._partial
+            )
+        self._open(Stage.COLLECT_MASKED_INPUTS)
 
-    def _open(self, phase: str) -> None:
-        """Begin a round of this phase."""
-        self._phase = phase
-        self._state = self._learnt + 1, self._last
+    def _open(self, stage: Stage) -> None:
+        """Begin a round of this stage."""
+        self.stage = stage
+        self._state = self._learnt + 1, self._last, self._last_of_all
         self._waiting = set(self._tree.children[self.number])
         if not self._waiting:
             self._close()
 
+    def _admit(self, sender: int, message: SumMessage, inbox: Letters) -> None:
+        """Refuse at the door what cannot be due: a wrong sender, stage, step or size."""
+        if message.epoch < self._epoch:
+            return  # of a sum that is void since
+        if message.epoch > self._epoch:
+            # From one who has heard of a departure before this agent has.
+            if message.epoch > len(self._key_graph):
+                raise self._refusal(
+                    sender, message, f"of epoch {message.epoch}, this is {self._epoch}"
+                )
+            return
+        early = self._is_early(message)
+        if not early and not self._is_due(message):
+            raise self._refusal(
+                sender,
+                message,
+                f"of step {message.step}, not due in stage {self.stage.value!r}, step "
+                f"{self._learnt + 1}",
+            )
+        waiting = set(self._tree.children[self.number]) if early else self._waiting
+        self._check_sender(sender, message, waiting)
+        if any(
+            other == sender and (one.kind, one.epoch) == (message.kind, message.epoch)
+            for other, one in inbox
+        ):
+            raise self._refusal(sender, message, "which it has sent before")
+        if self.stage is Stage.COLLECT_MASKED_INPUTS:
+            self._check_length(sender, message)
+
     def _is_due(self, message: SumMessage) -> bool:
         """Whether the message belongs to the present round."""
-        if message.epoch != self._epoch or self._phase not in _KINDS:
+        if message.epoch != self._epoch or self.stage is Stage.IDLE:
             return False
-        if message.kind not in _KINDS[self._phase]:
+        if message.kind not in _KINDS[self.stage]:
             return False
-        return self._phase != "sum" or message.step == self._learnt + 1
+        summing = self.stage is Stage.COLLECT_MASKED_INPUTS
+        return not summing or message.step == self._learnt + 1
+
+    def _is_early(self, message: SumMessage) -> bool:
+        """Whether it is a child's summand of the sum that this agent begins next."""
+        idle = self.stage is Stage.IDLE and not self._over
+        return idle and message.kind == SUM_UP and message.step == self._learnt + 1
 
     def _take(self, sender: int, message: SumMessage) -> None:
         """Use one message of the present round."""
-        up, _ = _KINDS[self._phase]
-        kind = SUM_KIND_NAMES[message.kind]
-        expected = self._waiting if message.kind == up else {self._parent}
-        if sender not in expected:
-            raise CorruptedMessageError(
-                f"{self.name}: {kind} from agent {sender}, expected it from "
-                f"{sorted(map(str, expected))}"
-            )
-        if self._phase == "sum" and len(message.words) != len(self._words):
-            raise CorruptedMessageError(
-                f"{self.name}: {kind} of {len(message.words)} words, expected "
-                f"{len(self._words)}"
-            )
+        up, _ = _KINDS[self.stage]
+        # What came early could not be checked then.
+        self._check_sender(sender, message, self._waiting)
+        if self.stage is Stage.COLLECT_MASKED_INPUTS:
+            self._check_length(sender, message)
         if message.kind in _TOTALS and len(message.words):
             number = _message_number(message)
             words = self._masks.reveal(message.words, sender, number)
@@ -325,14 +371,44 @@ class SecureSum:
             self._end(message)
             return
         self._waiting.discard(sender)
-        if self._phase == "keys":
+        self._stopping |= message.last and message.kind == SUM_UP
+        if self.stage is Stage.ADVERTISE_KEYS:
             self._keys.update(message.keys)
-        elif self._phase == "sum":
+        elif self.stage is Stage.COLLECT_MASKED_INPUTS:
             self._partial += message.words
         elif message.step > self._state[0]:
-            self._state = message.step, message.words
+            self._state = message.step, message.words, message.last
         if not self._waiting:
             self._close()
+
+    def _check_sender(
+        self, sender: int, message: SumMessage, waiting: set[int]
+    ) -> None:
+        """Refuse what comes from another than a child, or the parent, in the tree."""
+        up = message.kind in (KEYS_UP, SUM_UP, STATE_UP)
+        expected = waiting if up else {self._parent}
+        if sender not in expected:
+            raise self._refusal(
+                sender, message, f"expected it from {sorted(map(str, expected))}"
+            )
+
+    def _check_length(self, sender: int, message: SumMessage) -> None:
+        """Refuse words that are not as many as this agent's."""
+        if len(message.words) != len(self._words):
+            raise self._refusal(
+                sender,
+                message,
+                f"of {len(message.words)} words, expected {len(self._words)}",
+            )
+
+    def _refusal(
+        self, sender: int, message: SumMessage, reason: str
+    ) -> CorruptedMessageError:
+        """Return the error that refuses a message by its sender's name."""
+        kind = SUM_KIND_NAMES[message.kind]
+        return CorruptedMessageError(
+            f"{self.name}: {kind} from agent {sender}, {reason}", sender=sender
+        )
 
     @property
     def _parent(self) -> int | None:
@@ -341,18 +417,18 @@ class SecureSum:
 
     def _close(self) -> None:
         """All below have sent: send it up, or down from the root."""
-        up, down = _KINDS[self._phase]
-        step, words, keys = self._learnt + 1, _NO_WORDS, {}
-        if self._phase == "keys":
+        up, down = _KINDS[self.stage]
+        step, words, keys, last = self._learnt + 1, _NO_WORDS, {}, False
+        if self.stage is Stage.ADVERTISE_KEYS:
             keys = self._keys
-        elif self._phase == "sum":
-            words = self._partial
+        elif self.stage is Stage.COLLECT_MASKED_INPUTS:
+            words, last = self._partial, self._stopping
         else:
-            step, words = self._state
+            step, words, last = self._state
         if self._parent is None:
-            self._end(SumMessage(down, self._epoch, step, words, keys))
+            self._end(SumMessage(down, self._epoch, step, words, keys, last))
         else:
-            message = SumMessage(up, self._epoch, step, words, keys)
+            message = SumMessage(up, self._epoch, step, words, keys, last)
             if up == STATE_UP:
                 message = self._hidden(message, self._parent)
             self._outbox.append((self._parent, message))
@@ -364,9 +440,9 @@ class SecureSum:
         if message.kind == KEYS_DOWN:
             self._agree(message.keys)
         elif message.kind == SUM_DOWN:
-            self._learn(message.words)
+            self._learn(message.words, message.last)
         else:
-            self._resume(message.step - 1, message.words)
+            self._resume(message.step - 1, message.words, message.last)
 
     def _hidden(self, message: SumMessage, receiver: int) -> SumMessage:
         """Return a message whose total only the receiver can read."""
@@ -378,6 +454,8 @@ class SecureSum:
 
     def _agree(self, keys: dict[int, bytes]) -> None:
         """Agree on seeds with those with whom the key graph says so."""
+        if self._notes is not None:
+            self._notes.keys(keys)
         missing = [peer for peer in self._peers(self.number) if peer not in keys]
         if missing:
             raise CorruptedMessageError(
@@ -391,24 +469,26 @@ class SecureSum:
         self._keys = {}
         self._begin_sum()
 
-    def _learn(self, words: Words) -> None:
+    def _learn(self, words: Words, last: bool) -> None:
         """Note a total."""
         self._learnt += 1
-        self._last = words
-        self._phase = "idle"
-        self._news = Total(self._learnt, words, self._fresh)
+        self._last, self._last_of_all = words, last
+        self.stage = Stage.IDLE
+        self._news = Total(self._learnt, words, self._fresh, last)
         self._fresh = False
+        if self._notes is not None:
+            self._notes.total(self._learnt, words)
 
-    def _resume(self, learnt: int, words: Words) -> None:
+    def _resume(self, learnt: int, words: Words, last: bool) -> None:
         """After a dropout: take the last total if it was missed, and begin anew."""
         if learnt < 0:
             self._begin_keys()
         elif learnt > self._learnt:
-            self._learn(words)
+            self._learn(words, last)
             self._fresh = True
         else:
             self._fresh = True
-            self._phase = "idle"
+            self.stage = Stage.IDLE
             if not self._over:
                 self._begin_sum()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ ALL_PAIRS = 50
 # may collude, and the chance that they cut honest agents off is below 2**-40.
 COLLUDING_SHARE = 1 / 3
 FAILURE_BITS = 40
+_PURPOSE = 0x6B657973
 
 
 def key_degree(
@@ -115,6 +117,56 @@ def make_key_graph(
         np.sort(order[(place[i] + steps) % n_agents]).astype(np.intp)
         for i in range(n_agents)
     ]
+
+
+def system_generator() -> np.random.Generator:
+    """Return a numpy generator with a 256-bit seed from the operating system.
+
+    For what no seed that a program can fix should decide, such as who shares a key
+    with whom. The generator expands its seed by numpy's Philox, which passes
+    statistical tests but is not a cryptographic generator: keys, noise and masks
+    never come from it.
+
+    Returns
+    -------
+    numpy.random.Generator
+        A fresh generator.
+
+    Examples
+    --------
+    >>> from skppdnmf.exchange import system_generator
+    >>> system_generator().integers(2) in (0, 1)
+    True
+    """
+    return np.random.Generator(np.random.Philox(secrets.randbits(256)))
+
+
+def key_graph_of(n_agents: int, degree: int, seed: int) -> list[NDArray[np.intp]]:
+    """Return the key graph that all agents of a run derive alike.
+
+    Parameters
+    ----------
+    n_agents, degree : int
+        As for `make_key_graph`.
+    seed : int
+        The run's public seed.
+
+    Returns
+    -------
+    list of ndarray of int
+        For each agent the numbers of the others; nobody for an agent alone.
+
+    Examples
+    --------
+    >>> from skppdnmf._secure_sum.key_graph import key_graph_of
+    >>> key_graph_of(3, 2, seed=0)
+    [array([1, 2]), array([0, 2]), array([0, 1])]
+    """
+    if n_agents == 1:
+        return [np.empty(0, dtype=np.intp)]
+    # A stream of its own: the same seed draws the starts.
+    rng = np.random.Generator(np.random.Philox([seed, _PURPOSE]))
+    return make_key_graph(n_agents, degree, rng)
 
 
 def check_key_degree(n_agents: int, degree: int) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass
-from typing import Any
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._nmf.hals import hals
 from .._nmf.penalties import Penalty, balance, left_penalty
+from .settings import PathSettings
 from .totals import FixedPoint, Totals, read_setup
 
 Array = NDArray[np.float64]
@@ -32,37 +31,11 @@ _LAST_CUT = (30, 2)
 _NOISE = 4.0
 
 
-@dataclass(frozen=True)
-class PathSettings:
-    """What all agents have agreed upon; everything here is public.
-
-    Parameters
-    ----------
-    n_agents, max_iter, tol, n_max
-        As for `PrivateDistributedNMF`.
-    right_penalty : Penalty
-        On each sample's right factor.
-    left_alpha, l1_ratio : float
-        Penalty on the left factor.
-    exact : bool
-        Whether the totals are not rounded, as for one agent alone.
-    """
-
-    n_agents: int
-    max_iter: int
-    tol: float
-    n_max: float
-    right_penalty: Penalty
-    left_alpha: float
-    l1_ratio: float
-    exact: bool
-
-
 class LeftPath:
-    """The iterates of the left factor, a function of the start and of the totals.
+    """A point of the left factor's path, a function of the start and of the totals.
 
-    Every agent follows its own copy, bit for bit the same. Agents of one process may
-    share one: the first to bring a total computes, the others find it done.
+    `set_up` and `take` return the next point and leave this one as it is: every agent
+    follows the path by itself, bit for bit the same.
 
     Parameters
     ----------
@@ -103,12 +76,7 @@ class LeftPath:
     def __init__(self, starts: Array, settings: PathSettings) -> None:
         self.settings = settings
         n_starts, n_components, n_features = starts.shape
-        self.fixed_point = FixedPoint(
-            n_components,
-            n_features,
-            1.0 if settings.exact else settings.n_max,
-            settings.right_penalty.l1 > 0,
-        )
+        self.fixed_point = FixedPoint.of(settings, n_components, n_features)
         self._left = Penalty()
         self.right = Penalty()
         self._current = self.point = starts
@@ -129,19 +97,7 @@ class LeftPath:
         self._last = np.full(n_starts, np.inf)
         self._lowest = np.inf
         self._still = 0
-        self._taken: NDArray[np.uint64] | Totals = np.empty(0, dtype=np.uint64)
-        self._before: dict[str, Any] = {}
-        self._lock = threading.Lock()
         self._refresh()
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        del state["_lock"]
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.Lock()
 
     @property
     def n_starts(self) -> int:
@@ -153,79 +109,71 @@ class LeftPath:
         """Words of the next total."""
         return self.n_starts * self.fixed_point.words_per_start
 
-    def set_up(self, words: NDArray[np.uint64]) -> None:
+    def set_up(self, words: NDArray[np.uint64]) -> LeftPath:
         """Take the first total.
 
         Parameters
         ----------
         words : ndarray of uint64
             Of ``||X||^2`` and the number of samples.
+
+        Returns
+        -------
+        LeftPath
+            Before the first iteration.
         """
-        with self._lock:
-            if not self._is_news(0, words):
-                return
-            self.squared_norm, n_samples = read_setup(words)
-            self._n_samples = n_samples
-            self.fixed_point.set_bound(self.squared_norm, n_samples)
-            settings = self.settings
-            self._left = left_penalty(settings.left_alpha, settings.l1_ratio, n_samples)
-            self.iteration = 0
+        after = copy(self)
+        squared_norm, n_samples = read_setup(words)
+        after.squared_norm, after._n_samples = squared_norm, n_samples
+        after.fixed_point = self.fixed_point.bounded(squared_norm, n_samples)
+        settings = self.settings
+        after._left = left_penalty(settings.left_alpha, settings.l1_ratio, n_samples)
+        after.iteration = 0
+        return after
 
     def take(
-        self, iteration: int, words: NDArray[np.uint64] | Totals, fresh: bool = False
-    ) -> None:
-        """Take the totals of an iteration and make the next step.
+        self, words: NDArray[np.uint64] | Totals, fresh: bool = False
+    ) -> LeftPath:
+        """Take the totals of the next iteration and make the next step.
 
         Parameters
         ----------
-        iteration : int
-            Counted from 1.
         words : ndarray of uint64, or Totals
             The total, normalised to rows of H of root mean square 1; the first may
             begin with the squared norm of the rounded samples.
         fresh : bool, default=False
             Whether the totals are the first over another set of agents, so that the
             objective cannot be compared.
-        """
-        with self._lock:
-            if not self._is_news(iteration, words):
-                return
-            totals = words
-            if not isinstance(totals, Totals) and len(totals) > self.n_words:
-                norm, totals = np.split(totals, [len(totals) - self.n_words])
-                self.squared_norm = self.fixed_point.read_rounded_norm(norm)
-            if not isinstance(totals, Totals):
-                totals = self.fixed_point.decode(totals, self.n_starts)
-            factors = self._inverse_norms()
-            first = None
-            if self.iteration == 0:
-                first = self._balance(_scaled(totals, factors), self.point)
-            if first is not None:
-                self._current = self.point = self.point * first[:, :, None]
-                factors = factors / first
-            self._step(_scaled(totals, factors), factors, fresh)
-            if first is not None and self.divisors is not None:
-                self.divisors = self.divisors * first
-            self.iteration = iteration
-            self._end_iteration()
 
-    def _is_news(self, iteration: int, words: NDArray[np.uint64] | Totals) -> bool:
-        """Whether a total is still to be taken.
-
-        An agent may drop out after it has taken a total here and before it has
-        passed it on. Those that share the path and are left never learn that total;
-        they bring another for the same iteration, which takes its place.
+        Returns
+        -------
+        LeftPath
+            After the iteration.
         """
-        if iteration < self.iteration:
-            return False
-        if iteration == self.iteration:
-            if words is self._taken or np.array_equal(words, self._taken):
-                return False
-            self.__dict__.update(self._before)
-        self._before = self.__dict__.copy()
-        del self._before["_before"], self._before["_lock"]
-        self._taken = words
-        return True
+        after = copy(self)
+        after._advance(words, fresh)
+        return after
+
+    def _advance(self, words: NDArray[np.uint64] | Totals, fresh: bool) -> None:
+        """Make the next step in a copy, whose arrays are those of the point before."""
+        totals = words
+        if not isinstance(totals, Totals) and len(totals) > self.n_words:
+            norm, totals = np.split(totals, [len(totals) - self.n_words])
+            self.squared_norm = self.fixed_point.read_rounded_norm(norm)
+        if not isinstance(totals, Totals):
+            totals = self.fixed_point.decode(totals, self.n_starts)
+        factors = self._inverse_norms()
+        first = None
+        if self.iteration == 0:
+            first = self._balance(_scaled(totals, factors), self.point)
+        if first is not None:
+            self._current = self.point = self.point * first[:, :, None]
+            factors = factors / first
+        self._step(_scaled(totals, factors), factors, fresh)
+        if first is not None and self.divisors is not None:
+            self.divisors = self.divisors * first
+        self.iteration += 1
+        self._end_iteration()
 
     def _inverse_norms(self) -> Array:
         """Inverse row norms of the points; 0 for a component that is not used."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from .._agent import ENVELOPE_BYTES
 from ..exceptions import CorruptedMessageError
 
 KEYS_UP, KEYS_DOWN, SUM_UP, SUM_DOWN, STATE_UP, STATE_DOWN = range(6)
@@ -20,10 +21,13 @@ SUM_KIND_NAMES = (
     "last total, down",
 )
 
-# kind, epoch, step, number of words, number of keys
-_HEADER = struct.Struct("<BxHIII")
+PROTOCOL_CODE = 2  # in the envelopes' headers
+# epoch, whether it is the last, number of words, number of keys; kind and step are the
+# envelope's
+_HEADER = struct.Struct("<HBII")
 _KEY = struct.Struct("<I32s")
-SUM_HEADER_BYTES = _HEADER.size
+# Of a message without words and keys, its envelope included.
+SUM_HEADER_BYTES = ENVELOPE_BYTES + _HEADER.size
 KEY_ENTRY_BYTES = _KEY.size
 WORD_BYTES = 8
 
@@ -46,6 +50,9 @@ class SumMessage:
         Masked words or a total.
     keys : dict from int to bytes
         Public keys by the agents' numbers.
+    last : bool, default=False
+        Whether an agent below, or, with a total, any agent, was asked to end the fit:
+        no sum follows this one.
 
     Examples
     --------
@@ -53,8 +60,8 @@ class SumMessage:
     >>> from skppdnmf.exchange import SUM_UP, SumMessage
     >>> message = SumMessage(SUM_UP, 0, 3, np.arange(2, dtype=np.uint64))
     >>> message.n_bytes
-    32
-    >>> SumMessage.from_bytes(message.to_bytes()).words
+    27
+    >>> SumMessage.from_bytes(message.to_bytes(), kind=SUM_UP, step=3).words
     array([0, 1], dtype=uint64)
     """
 
@@ -65,12 +72,13 @@ class SumMessage:
         default_factory=lambda: np.empty(0, dtype=np.uint64)
     )
     keys: dict[int, bytes] = field(default_factory=dict)
+    last: bool = False
 
     @property
     def n_bytes(self) -> int:
-        """Bytes that the message takes on a wire."""
+        """Bytes that the message takes in an envelope."""
         return (
-            SUM_HEADER_BYTES
+            _HEADER.size
             + WORD_BYTES * self.words.size
             + KEY_ENTRY_BYTES * len(self.keys)
         )
@@ -81,7 +89,7 @@ class SumMessage:
         return 0
 
     def to_bytes(self) -> bytes:
-        """Serialise the message.
+        """Serialise the message without kind and step, which an envelope carries.
 
         Returns
         -------
@@ -89,19 +97,21 @@ class SumMessage:
             Exactly `n_bytes` long.
         """
         header = _HEADER.pack(
-            self.kind, self.epoch, self.step, self.words.size, len(self.keys)
+            self.epoch, self.last, self.words.size, len(self.keys)
         )
         keys = b"".join(_KEY.pack(*item) for item in self.keys.items())
         return header + self.words.astype("<u8").tobytes() + keys
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> SumMessage:
+    def from_bytes(cls, data: bytes, kind: int, step: int) -> SumMessage:
         """Read a serialised message.
 
         Parameters
         ----------
         data : bytes
             What `to_bytes` returned.
+        kind, step : int
+            As in the envelope.
 
         Returns
         -------
@@ -113,26 +123,30 @@ class SumMessage:
         CorruptedMessageError
             If the data is no such message.
         """
-        if len(data) < SUM_HEADER_BYTES:
+        if len(data) < _HEADER.size:
             raise CorruptedMessageError(
                 f"message of {len(data)} bytes is shorter than its header "
-                f"({SUM_HEADER_BYTES})"
+                f"({_HEADER.size})"
             )
-        kind, epoch, step, n_words, n_keys = _HEADER.unpack_from(data)
-        if kind >= len(SUM_KIND_NAMES):
+        if not 0 <= kind < len(SUM_KIND_NAMES):
             raise CorruptedMessageError(
                 f"message of kind {kind}, the kinds are 0 to {len(SUM_KIND_NAMES) - 1}"
             )
-        expected = SUM_HEADER_BYTES + WORD_BYTES * n_words + KEY_ENTRY_BYTES * n_keys
+        epoch, last, n_words, n_keys = _HEADER.unpack_from(data)
+        if last > 1:
+            raise CorruptedMessageError(
+                f"{SUM_KIND_NAMES[kind]} whose flag is {last}, expected 0 or 1"
+            )
+        expected = _HEADER.size + WORD_BYTES * n_words + KEY_ENTRY_BYTES * n_keys
         if len(data) != expected:
             raise CorruptedMessageError(
                 f"{SUM_KIND_NAMES[kind]} of {len(data)} bytes, expected {expected}"
             )
-        middle = SUM_HEADER_BYTES + WORD_BYTES * n_words
-        words = np.frombuffer(data[SUM_HEADER_BYTES:middle], dtype="<u8")
+        middle = _HEADER.size + WORD_BYTES * n_words
+        words = np.frombuffer(data[_HEADER.size : middle], dtype="<u8")
         keys = dict(_KEY.iter_unpack(data[middle:]))
         if len(keys) != n_keys:
             raise CorruptedMessageError(
                 f"{SUM_KIND_NAMES[kind]}: {n_keys} keys of {len(keys)} agents"
             )
-        return cls(kind, epoch, step, words.astype(np.uint64), keys)
+        return cls(kind, epoch, step, words.astype(np.uint64), keys, bool(last))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from .settings import PathSettings
 from .limbs import N_LIMBS, TOTAL_BITS, from_limbs, to_limbs
 
 Array = NDArray[np.float64]
@@ -126,6 +128,26 @@ class FixedPoint:
         self._upper = np.triu_indices(n_components)
         self.right_unit = self.sample_unit = 1.0
 
+    @classmethod
+    def of(
+        cls, settings: PathSettings, n_components: int, n_features: int
+    ) -> FixedPoint:
+        """Return the numbers that settings ask for: what is rounded, and what is sent.
+
+        Parameters
+        ----------
+        settings : PathSettings
+            Common to all agents.
+        n_components, n_features : int
+            K and F.
+
+        Returns
+        -------
+        FixedPoint
+        """
+        n_max = 1.0 if settings.exact else settings.n_max
+        return cls(n_components, n_features, n_max, settings.right_penalty.l1 > 0)
+
     def check(self, n_samples: int) -> None:
         """Refuse a scale under which a total could wrap.
 
@@ -153,8 +175,8 @@ class FixedPoint:
                 f"exceed 64 bits; the largest is n_max={_rounded_down(most)}"
             )
 
-    def set_bound(self, squared_norm: float, n_samples: int) -> None:
-        """Take the public bounds that all agents have agreed upon.
+    def bounded(self, squared_norm: float, n_samples: int) -> FixedPoint:
+        """Return the numbers for public bounds that all agents have agreed upon.
 
         Parameters
         ----------
@@ -162,6 +184,11 @@ class FixedPoint:
             ``||X||^2``.
         n_samples : int
             Number of samples n.
+
+        Returns
+        -------
+        FixedPoint
+            With its units.
 
         Raises
         ------
@@ -171,8 +198,10 @@ class FixedPoint:
         self.check(n_samples)
         K, F, n = self.n_components, self.n_features, max(1, n_samples)
         norm = math.sqrt(squared_norm) or 1.0
-        self.right_unit = _LARGEST / self.n_max * norm / math.sqrt(n * K * F)
-        self.sample_unit = norm / math.sqrt(n * F) / _SAMPLE_SCALE
+        bounded = copy(self)
+        bounded.right_unit = _LARGEST / self.n_max * norm / math.sqrt(n * K * F)
+        bounded.sample_unit = norm / math.sqrt(n * F) / _SAMPLE_SCALE
+        return bounded
 
     @property
     def words_per_start(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -9,7 +11,25 @@ from scipy.sparse import csgraph
 
 from .._data.graph import Network
 from ..exceptions import DropoutError
-from .exchange import Tree
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A spanning tree of the agents.
+
+    Parameters
+    ----------
+    root : int
+        The agent at which the sum comes together.
+    parents : dict from int to int
+        Of every agent but the root.
+    children : dict from int to list of int
+        Of every agent, the root first, parents before children.
+    """
+
+    root: int
+    parents: dict[int, int]
+    children: dict[int, list[int]]
 
 
 class SpanningTrees:

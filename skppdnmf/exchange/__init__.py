@@ -13,7 +13,6 @@ from .._consensus.masks import (
     draw_secrets,
     integer_secrets,
     mask_range,
-    system_generator,
 )
 from .._consensus.messages import (
     BARE_MESSAGE_BYTES,
@@ -46,6 +45,7 @@ from .._secure_sum.key_graph import (
     key_degree,
     keys_connected,
     make_key_graph,
+    system_generator,
 )
 from .._secure_sum.limbs import N_LIMBS, TOTAL_BITS, from_limbs, to_limbs
 from .._secure_sum.masks import PUBLIC_KEY_BYTES, PairwiseMasks

@@ -1,0 +1,55 @@
+"""What the consensus protects less than a user may believe."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._data.graph import Network, name_some
+from .._data.partition import LEAST_HOLDERS, Partition
+
+
+def privacy_messages(network: Network, partition: Partition, masking: str) -> list[str]:
+    """Return warnings for settings that protect little.
+
+    Parameters
+    ----------
+    network : Network
+        The graph, of two agents or more.
+    partition : Partition
+        Who holds what.
+    masking : {"entrywise", "scalar"}
+        The estimator's.
+
+    Returns
+    -------
+    list of str
+    """
+    messages = []
+    labels = partition.labels
+    n_holders = partition.n_holders
+    sums_protect = n_holders >= LEAST_HOLDERS
+    holders = "one agent" if n_holders == 1 else "two agents"
+    more_holders = (
+        "more agents with samples would help: the secure sum, too, hides nothing "
+        f"with {holders} that hold any"
+    )
+    if masking == "scalar":
+        way_out = 'protocol="secure-sum" protects' if sums_protect else more_holders
+        messages.append(
+            'masking="scalar" lets a neighbour solve for the samples of an agent '
+            "that holds few, with the one unknown factor of each round; "
+            f'masking="entrywise" makes that harder, {way_out}'
+        )
+    single = [repr(labels[k]) for k in np.flatnonzero(network.degrees == 1)]
+    if single:
+        way_out = 'give them more, or use protocol="secure-sum"'
+        if not sums_protect:
+            # Of two agents neither can be given another neighbour.
+            few = network.n_agents == 2
+            way_out = more_holders if few else f"give them more; {more_holders}"
+        messages.append(
+            f"agents with one neighbour: {name_some(single[:5], len(single))}; "
+            "that neighbour knows all they receive and can reconstruct their "
+            f"data from their answers; {way_out}"
+        )
+    return messages

@@ -1,0 +1,126 @@
+"""The consensus, as a fit meets it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._agent import Agent, Report
+from .._data.graph import Network
+from .._data.partition import Partition
+from .._protocol import Cost, Hooks, Plan, Setting
+from .advice import advice, dither_message, dither_share
+from .build import cipher_maker, make_agents
+from .cost import count_work, left_layout, preferred_backend, time_work, warn_if_long
+from .messages import PROTOCOL_CODE
+from .privacy import privacy_messages
+from .settings import AgentSettings, settings_of
+
+
+class Consensus:
+    """The paper's protocol: consensus ADMM by encrypted exchange among neighbours."""
+
+    name = "consensus"
+    code = PROTOCOL_CODE
+    agrees = False
+
+    def start_scaling(self, estimator: Any) -> str:
+        """Return how a given start is scaled: as the penalties."""
+        return estimator.penalty_scaling
+
+    def privacy(
+        self, estimator: Any, network: Network, partition: Partition, n_components: int
+    ) -> list[str]:
+        """Return what the parameters protect less than a user may believe."""
+        return privacy_messages(network, partition, estimator.masking)
+
+    def plan(self, setting: Setting) -> Plan:
+        """Return a fit, ready to be run, or refuse it."""
+        estimator, network = setting.estimator, setting.network
+        settings = settings_of(estimator, network)
+        if estimator.encryption is not None and network.n_agents > 1:
+            left_layout(settings, setting.start)  # simulated keys refuse as real ones
+        backend = self._backend(setting, settings)
+
+        def build(
+            parts: Sequence[Any], names: Sequence[str], run: bytes, hooks: Hooks
+        ) -> list[Agent]:
+            return list(
+                make_agents(
+                    parts,
+                    names,
+                    network,
+                    setting.start,
+                    settings,
+                    cipher_maker(
+                        estimator.encryption, network.n_agents, settings.key_size
+                    ),
+                    setting.seeds.masks,
+                    run,
+                    hooks.observed,
+                )
+            )
+
+        return Plan(settings, setting.start[None], backend, None, build)
+
+    def warn_of_cost(self, setting: Setting, plan: Plan) -> None:
+        """Warn of a fit that will take long."""
+        if self._encrypted(setting):
+            warn_if_long(
+                setting.network,
+                plan.settings,
+                setting.start,
+                setting.estimator.n_jobs,
+                plan.backend,
+            )
+
+    def cost(self, setting: Setting, n_samples: int | None) -> Cost:
+        """Return what a fit takes; the number of samples has no effect."""
+        settings = settings_of(setting.estimator, setting.network)
+        start, n_jobs = setting.start, setting.estimator.n_jobs
+        work = count_work(
+            setting.network, settings, start, setting.estimator.encryption
+        )
+        seconds = 0.0
+        if self._encrypted(setting):
+            backend = self._backend(setting, settings)
+            seconds = time_work(work, settings, start, n_jobs, backend)
+        return Cost(
+            work.exchanges,
+            work.ciphertexts,
+            work.encryptions + 2 * work.replies + work.powers,
+            work.bytes,
+            seconds,
+        )
+
+    def advice(self, estimator: Any) -> str:
+        """Return what else to change where a fit has not reached its tolerance."""
+        return advice(estimator)
+
+    def remarks(self, estimator: Any, reports: Sequence[Report | None]) -> list[str]:
+        """Say so where dithers have added up to something."""
+        if estimator.encryption is None:
+            return []
+        share = dither_share(reports, estimator.n_max)
+        message = dither_message(share, estimator.n_max, estimator.n_exchanges_)
+        return [message] if message else []
+
+    @staticmethod
+    def _encrypted(setting: Setting) -> bool:
+        """Whether there are ciphertexts."""
+        return (
+            setting.estimator.encryption == "paillier" and setting.network.n_agents > 1
+        )
+
+    def _backend(self, setting: Setting, settings: AgentSettings) -> str:
+        """Return where agents that run side by side had best do so."""
+        n_values = (
+            2
+            * setting.network.n_edges
+            * setting.start.size
+            * settings.max_iter
+            * settings.max_admm_iter
+        )
+        return preferred_backend(
+            settings, n_values, self._encrypted(setting), setting.estimator.n_jobs
+        )

@@ -1,0 +1,54 @@
+"""What went over each link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._agent import Envelope
+
+
+class Traffic:
+    """Counts envelopes, ciphertexts and bytes of each directed edge.
+
+    Attributes
+    ----------
+    total_bytes : int
+        Bytes sent so far.
+    """
+
+    def __init__(self) -> None:
+        # Plain lists: counting must not cost more than the messages.
+        self._counts: dict[tuple[int, int], list[int]] = {}
+        self.total_bytes = 0
+
+    def count(self, envelope: Envelope) -> None:
+        """Count one envelope."""
+        edge = envelope.sender, envelope.receiver
+        counts = self._counts.setdefault(edge, [0, 0, 0])
+        n_bytes = envelope.n_bytes
+        counts[0] += 1
+        counts[1] += envelope.n_ciphertexts
+        counts[2] += n_bytes
+        self.total_bytes += n_bytes
+
+    def summary(self, labels: Sequence[Any]) -> dict[str, Any]:
+        """Return totals, and the same for each directed edge by its labels.
+
+        Parameters
+        ----------
+        labels : sequence
+            Labels of the agents.
+
+        Returns
+        -------
+        dict
+            ``messages``, ``ciphertexts``, ``bytes`` and ``edges``.
+        """
+        names = ("messages", "ciphertexts", "bytes")
+        edges = {
+            (labels[i], labels[j]): dict(zip(names, counts, strict=True))
+            for (i, j), counts in sorted(self._counts.items())
+        }
+        totals = {name: sum(edge[name] for edge in edges.values()) for name in names}
+        return {**totals, "edges": edges}

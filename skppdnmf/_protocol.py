@@ -1,0 +1,158 @@
+"""The contract of protocols: what a fit asks of each, and what it gets.
+
+A protocol is a folder with an object that satisfies `FitProtocol`; nothing outside of
+that folder tells one from another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._agent import Agent, Report
+from ._data.graph import Network
+from ._data.partition import Partition
+
+
+class Seeds(NamedTuple):
+    """Independent seeds for what may be reproducible.
+
+    Parameters
+    ----------
+    graph, start : int
+        Of the random graph, and of the common start and all else that agents derive
+        alike; both are public.
+    masks : list of int
+        Of the agents' masks and dithers, in runs of one process.
+    """
+
+    graph: int
+    start: int
+    masks: list[int]
+
+
+class Cost(NamedTuple):
+    """What a fit takes that runs all its iterations.
+
+    Parameters
+    ----------
+    exchanges, ciphertexts, exponentiations, bytes, seconds
+        As in `skppdnmf.CostEstimate`.
+    """
+
+    exchanges: int
+    ciphertexts: int
+    exponentiations: int
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a plan is made from: the public facts of a fit.
+
+    Parameters
+    ----------
+    estimator : PrivateDistributedNMF
+        With its parameters, validated.
+    network : Network
+        The graph; node i is the i-th agent of the roster.
+    start : ndarray of shape (K, F)
+        The common start of the left factor.
+    seeds : Seeds
+        Of all that is drawn.
+    """
+
+    estimator: Any
+    network: Network
+    start: NDArray[np.float64]
+    seeds: Seeds
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What a run in one process hands to its agents when they are built.
+
+    Parameters
+    ----------
+    compute : callable, default=calls its argument
+        ``compute(function, *arguments)`` returns what the function, which is pure,
+        returns: agents of one process need not compute it each.
+    recorder : object or None, default=None
+        Of an audit; ``recorder.of(number)`` takes notes for one agent.
+    observed : bool, default=True
+        Whether reports tell the observer what only a run in one process may know.
+    """
+
+    compute: Callable[..., Any] = field(default=lambda function, *given: function(*given))
+    recorder: Any = None
+    observed: bool = True
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A fit that is ready to be run.
+
+    Parameters
+    ----------
+    settings : object
+        What all agents have agreed upon.
+    starts : ndarray of shape (S, K, F)
+        Common starts of the left factor.
+    backend : {"threads", "processes"}
+        Where the agents of one process had best run.
+    on_dropout : {"raise", "continue"} or None
+        What to do when an agent is lost; None where the others cannot do without it.
+    build : callable
+        ``build(parts, names, run, hooks)`` makes the agents from their samples, from
+        what errors call them, from the run's 16 bytes, and from `Hooks`.
+    """
+
+    settings: Any
+    starts: NDArray[np.float64]
+    backend: str
+    on_dropout: str | None
+    build: Callable[[Sequence[Any], Sequence[str], bytes, Hooks], list[Agent]]
+
+
+class FitProtocol(Protocol):
+    """What a fit needs of a protocol."""
+
+    name: str
+    code: int
+    # Whether the agents' copies of the left factor can differ.
+    agrees: bool
+
+    def start_scaling(self, estimator: Any) -> str:
+        """Return how a given start is scaled, as for `penalty_scaling`."""
+        ...
+
+    def privacy(
+        self, estimator: Any, network: Network, partition: Partition, n_components: int
+    ) -> list[str]:
+        """Return what the parameters protect less than a user may believe."""
+        ...
+
+    def plan(self, setting: Setting) -> Plan:
+        """Return a fit, ready to be run, or refuse it."""
+        ...
+
+    def warn_of_cost(self, setting: Setting, plan: Plan) -> None:
+        """Warn of a fit that will take long."""
+        ...
+
+    def cost(self, setting: Setting, n_samples: int | None) -> Cost:
+        """Return what a fit takes; the number of samples may be unknown."""
+        ...
+
+    def advice(self, estimator: Any) -> str:
+        """Return what else to change where a fit has not reached its tolerance."""
+        ...
+
+    def remarks(self, estimator: Any, reports: Sequence[Report | None]) -> list[str]:
+        """Return what a fit has left to be desired, whether or not it converged."""
+        ...

@@ -1,0 +1,106 @@
+"""The secure sum, as a fit meets it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._agent import Agent, Report
+from .._data.graph import Network
+from .._data.partition import Partition
+from .._protocol import Cost, Hooks, Plan, Setting
+from .._warn import warn_user
+from .build import make_sum_agents
+from .cost import count_bytes
+from .key_graph import check_key_degree
+from .messages import PROTOCOL_CODE
+from .privacy import privacy_messages
+from .settings import plan_sums, random_starts, settings_of
+from .totals import FixedPoint
+
+
+class SecureSumProtocol:
+    """Network-wide totals under pairwise masks."""
+
+    name = "secure-sum"
+    code = PROTOCOL_CODE
+    agrees = True
+
+    def start_scaling(self, estimator: Any) -> str:
+        """Return how a given start is scaled: to entries around 1."""
+        return "data"
+
+    def privacy(
+        self, estimator: Any, network: Network, partition: Partition, n_components: int
+    ) -> list[str]:
+        """Return what the parameters protect less than a user may believe."""
+        return privacy_messages(partition, n_components)
+
+    def plan(self, setting: Setting) -> Plan:
+        """Return a fit, ready to be run, or refuse it."""
+        estimator, network, start = setting.estimator, setting.network, setting.start
+        unused = np.flatnonzero(~start.any(axis=1))
+        if unused.size:
+            raise ValueError(
+                f"init has rows without a positive entry: {unused[:5].tolist()}; under "
+                f'protocol="{self.name}" these components would stay zero'
+            )
+        settings = settings_of(estimator, network.n_agents, start.shape[1])
+        degree, n_starts = plan_sums(estimator, network.n_agents, *start.shape)
+        if not isinstance(estimator.n_init, str) and estimator.n_init > n_starts:
+            warn_user(
+                f"n_init={estimator.n_init} although init gives the one start; it is "
+                "followed alone",
+                RuntimeWarning,
+            )
+        starts = random_starts(start, n_starts, setting.seeds.start)
+
+        def build(
+            parts: Sequence[Any], names: Sequence[str], run: bytes, hooks: Hooks
+        ) -> list[Agent]:
+            n_samples = sum(part.shape[0] for part in parts)
+            FixedPoint.of(settings, *start.shape).check(n_samples)
+            return list(
+                make_sum_agents(
+                    parts,
+                    names,
+                    network,
+                    starts,
+                    settings,
+                    degree,
+                    setting.seeds.start,
+                    run,
+                    hooks.compute,
+                    hooks.recorder,
+                )
+            )
+
+        return Plan(settings, starts, "threads", estimator.on_dropout, build)
+
+    def warn_of_cost(self, setting: Setting, plan: Plan) -> None:
+        """Say nothing: sums cost about what copying does."""
+
+    def cost(self, setting: Setting, n_samples: int | None) -> Cost:
+        """Return what a fit sends; `n_max` is checked where the samples are counted."""
+        estimator, network, start = setting.estimator, setting.network, setting.start
+        settings = settings_of(estimator, network.n_agents, start.shape[1])
+        degree, n_starts = plan_sums(estimator, network.n_agents, *start.shape)
+        check_key_degree(network.n_agents, degree)
+        fixed_point = FixedPoint.of(settings, *start.shape)
+        if n_samples is not None:
+            fixed_point.check(n_samples)
+        n_bytes = count_bytes(
+            network, fixed_point.words_per_start, n_starts, settings.max_iter
+        )
+        exchanges = settings.max_iter if network.n_agents > 1 else 0
+        return Cost(exchanges, 0, 0, n_bytes, 0.0)
+
+    def advice(self, estimator: Any) -> str:
+        """Return nothing else."""
+        return ""
+
+    def remarks(self, estimator: Any, reports: Sequence[Report | None]) -> list[str]:
+        """Return nothing: sums are exact."""
+        return []

@@ -1,0 +1,150 @@
+"""What the agents of the secure sum agree upon beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._nmf.penalties import Penalty, left_weight, right_penalty
+from .key_graph import key_degree
+
+# By default as many starts are followed as keep the masks that an agent makes for an
+# exchange within this many words (512 KiB), so that they cost little time.
+_MASK_WORDS = 1 << 16
+_MOST_STARTS = 8
+_FEWEST_PEERS = 8  # that count: without masks the rest costs as much
+
+
+@dataclass(frozen=True)
+class PathSettings:
+    """What all agents have agreed upon; everything here is public.
+
+    Parameters
+    ----------
+    n_agents, max_iter, tol, n_max
+        As for `PrivateDistributedNMF`.
+    right_penalty : Penalty
+        On each sample's right factor.
+    left_alpha, l1_ratio : float
+        Penalty on the left factor.
+    """
+
+    n_agents: int
+    max_iter: int
+    tol: float
+    n_max: float
+    right_penalty: Penalty
+    left_alpha: float
+    l1_ratio: float
+    exact: bool
+
+
+def settings_of(estimator: Any, n_agents: int, n_features: int) -> PathSettings:
+    """Return the estimator's parameters that the secure sum reads.
+
+    Parameters
+    ----------
+    estimator : PrivateDistributedNMF
+        With its parameters.
+    n_agents, n_features : int
+        Sizes.
+
+    Returns
+    -------
+    PathSettings
+    """
+    return PathSettings(
+        n_agents=n_agents,
+        max_iter=int(estimator.max_iter),
+        tol=float(estimator.tol),
+        n_max=float(estimator.n_max),
+        right_penalty=right_penalty(
+            float(estimator.alpha_W), float(estimator.l1_ratio), n_features
+        ),
+        left_alpha=left_weight(estimator.alpha_W, estimator.alpha_H),
+        l1_ratio=float(estimator.l1_ratio),
+    )
+
+
+def count_starts(
+    n_init: int | str, n_components: int, n_features: int, n_peers: int
+) -> int:
+    """Return how many random starts are followed side by side.
+
+    Parameters
+    ----------
+    n_init : int or "auto"
+        The estimator's.
+    n_components, n_features : int
+        K and F.
+    n_peers : int
+        With how many others each agent shares a key.
+
+    Returns
+    -------
+    int
+        Under "auto" 1 to 8, the more the smaller the left factor.
+
+    Examples
+    --------
+    >>> from skppdnmf._secure_sum.settings import count_starts
+    >>> count_starts("auto", 10, 64, 9), count_starts("auto", 49, 361, 9)
+    (8, 1)
+    """
+    if not isinstance(n_init, str):
+        return int(n_init)
+    words = n_components * n_features * max(n_peers, _FEWEST_PEERS)
+    return max(1, min(_MOST_STARTS, _MASK_WORDS // words))
+
+
+def plan_sums(
+    estimator: Any, n_agents: int, n_components: int, n_features: int
+) -> tuple[int, int]:
+    """Return what the estimator's parameters come to for a federation of this size.
+
+    Parameters
+    ----------
+    estimator : PrivateDistributedNMF
+        With its parameters.
+    n_agents, n_components, n_features : int
+        Sizes.
+
+    Returns
+    -------
+    degree : int
+        With how many others each agent shares a key.
+    n_starts : int
+        Starts that are followed side by side; one where `init` gives it.
+    """
+    degree = estimator.key_degree
+    degree = key_degree(n_agents) if degree is None else int(degree)
+    if not (isinstance(estimator.init, str) and estimator.init == "random"):
+        return degree, 1
+    return degree, count_starts(estimator.n_init, n_components, n_features, degree)
+
+
+def random_starts(
+    first: NDArray[np.float64], n_starts: int, seed: int
+) -> NDArray[np.float64]:
+    """Return the first start and others drawn as it was.
+
+    Parameters
+    ----------
+    first : ndarray of shape (K, F)
+        The common start.
+    n_starts : int
+        Number of starts.
+    seed : int
+        Public seed of the random start.
+
+    Returns
+    -------
+    ndarray of shape (n_starts, K, F)
+    """
+    rng = np.random.RandomState(seed)
+    drawn = np.abs(rng.standard_normal((n_starts, *first.shape)))
+    drawn[0] = first
+    return drawn
