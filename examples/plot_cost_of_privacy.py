@@ -136,10 +136,11 @@ display = LearningCurveDisplay.from_estimator(
     fits,
     reference={"pooled NMF": pooled_error},
     x="bytes",
+    xscale="log",
     errors="shared_error",
     ax=right,
 )
-right.set(xscale="log", xlabel="bytes sent by all agents (2048-bit keys)")
+right.set_xlabel("sent by all agents (2048-bit keys)")
 
 colors = [line.get_color() for line in display.lines_[:, 0]]
 places = np.arange(len(key_sizes))

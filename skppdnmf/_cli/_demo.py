@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import NMF
 
 from .._estimator import PrivateDistributedNMF
-from .._fit.progress import format_bytes
+from .._text import format_bytes
 from ._bench import timed_fit
 from ._options import compute, format_table, on_terminal
 from ._parameters import parameters_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._fit.progress import format_bytes
+from .._text import format_bytes
 from .._version import __version__
 
 # More entries than this of a graph or a start are no reading matter.

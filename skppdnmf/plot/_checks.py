@@ -1,25 +1,84 @@
-"""Checks of what the displays are given, before anything is drawn."""
+"""Checks of what the displays need and are given, before anything is drawn."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 # Most characters of a value in an error.
 _LONGEST_TEXT = 60
-# Coordinates beyond this, or this close together, have no squared distances.
-_LARGEST_COORDINATE = 1e100
 # What numpy would make numbers of.
 _NO_NUMBERS = (str, bytes, np.datetime64, np.timedelta64)
+
+
+def require_matplotlib(caller: str) -> None:
+    """Check that matplotlib can be imported.
+
+    Parameters
+    ----------
+    caller : str
+        What the error says needs it.
+
+    Raises
+    ------
+    ImportError
+        If it cannot.
+    """
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"{caller} needs matplotlib, which is an optional dependency; install it "
+            'with: pip install "skppdnmf[plot]"'
+        ) from error
+
+
+def require_attributes(estimator: Any, display: str, *names: str) -> None:
+    """Check that an estimator is fitted and has what a display draws.
+
+    Parameters
+    ----------
+    estimator : object
+        The estimator.
+    display : str
+        Name of the display, for the error.
+    *names : str
+        Fitted attributes.
+
+    Raises
+    ------
+    NotFittedError
+        If the estimator is not fitted.
+    TypeError
+        If it is no estimator, or one without these attributes.
+    """
+    missing = [name for name in names if not hasattr(estimator, name)]
+    if not missing:
+        return
+    kind = type(estimator).__name__
+    if hasattr(estimator, "fit") and not isinstance(estimator, type):
+        try:
+            check_is_fitted(estimator)
+        except NotFittedError:
+            raise
+        except (AttributeError, TypeError):
+            pass  # no scikit-learn estimator: it cannot say whether it is fitted
+    wrapped = (
+        "; pass the fitted step of a pipeline, or best_estimator_ of a search"
+        if hasattr(estimator, "fit")
+        else ""
+    )
+    raise TypeError(
+        f"{display} needs a fitted estimator with {', '.join(missing)}, such as "
+        f"PrivateDistributedNMF; got {kind}{wrapped}"
+    )
 
 
 def shorten(value: Any) -> str:
@@ -211,20 +270,6 @@ def check_numbers(
     return array
 
 
-def check_places(name: str, positions: NDArray[np.float64]) -> None:
-    """Raise a ValueError unless points span a picture."""
-    largest = float(np.abs(positions).max())
-    if largest > _LARGEST_COORDINATE:
-        raise ValueError(
-            f"{name} has an entry of magnitude {largest:g}; at most "
-            f"{_LARGEST_COORDINATE:g} is allowed"
-        )
-    extent = float(np.ptp(positions, axis=0).max())
-    if len(positions) > 1 and not extent > 1 / _LARGEST_COORDINATE:
-        x, y = positions[0]
-        raise ValueError(f"{name} puts all {len(positions)} agents at ({x:g}, {y:g})")
-
-
 def check_axes(
     ax: Any,
     name: str = "ax",
@@ -268,63 +313,13 @@ def check_axes(
         )
 
 
-def check_colour_map(name: str, value: Any) -> None:
-    """Raise a ValueError unless it is a colour map, the name of one or None."""
-    import matplotlib.pyplot as plt
-
-    try:
-        plt.get_cmap(value)
-    except (TypeError, ValueError, KeyError) as error:
-        raise ValueError(
-            f"{name}={shorten(value)} must be a matplotlib Colormap or the name of "
-            "one, such as 'viridis'"
-        ) from error
-
-
-def check_style(name: str, style: Any, draw: Callable[[Axes], Any]) -> None:
-    """Raise unless something can be drawn with the user's keywords.
-
-    What matplotlib makes of a keyword only matplotlib knows: so it is tried, on a
-    figure that nobody sees.
-
-    Parameters
-    ----------
-    name : str
-        What errors call the keywords.
-    style : mapping or None
-        The keywords.
-    draw : callable
-        Draws with them on the Axes that it is given.
-
-    Raises
-    ------
-    TypeError
-        If they are no mapping.
-    ValueError
-        If one of them is not known or has a value that cannot be drawn.
-    """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    if style is None:
-        return
-    if not isinstance(style, Mapping):
+def check_style(name: str, style: Any) -> None:
+    """Raise a TypeError unless it is a mapping or None; matplotlib checks the rest."""
+    if style is not None and not isinstance(style, Mapping):
         raise TypeError(
             f"{name}={shorten(style)} must be a mapping from keywords to values, or "
             "None"
         )
-    if not style:
-        return
-    canvas = FigureCanvasAgg(Figure())
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they come when it is drawn in earnest
-            draw(canvas.figure.add_subplot())
-            canvas.draw()
-    except Exception as error:
-        raise ValueError(
-            f"{name}={shorten(dict(style))} cannot be drawn: {error}"
-        ) from error
 
 
 def _is_integer(value: Any) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._agents import agent_index
 from ._checks import (
     as_numbers,
     check_axes,
@@ -18,28 +17,29 @@ from ._checks import (
     check_image_shape,
     check_sequence,
     check_style,
+    require_attributes,
+    require_matplotlib,
+    shorten,
 )
-from ._component_panels import (
-    GREATEST_WIDTH,
-    LEAST_WIDTHS,
-    MOST_COLUMNS,
-    SMALL,
-    choose_columns,
-    divide,
-    draw_bars,
-    draw_heat_map,
-    draw_image,
-    draw_stems,
-    figure_size,
-    label_features,
-    share_axes,
-    width_of,
-)
-from ._support import new_axes, require_attributes, require_matplotlib
+from ._panels import divide, draw_image
+from ._style import COLOURS, SMALL, merge_styles, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection
+    from matplotlib.container import BarContainer
+    from matplotlib.image import AxesImage
 
 KINDS = ("image", "heatmap", "stem", "bar")
-# Most features that are named below a panel of stems.
+# Most features that are named below a panel of stems, and below a heat map.
 FEW_FEATURES = 15
+MANY_FEATURES = 40
+# Most components that each have a tick.
+MANY_COMPONENTS = 30
+MOST_COLUMNS = 10
+# Inches that one panel needs.
+LEAST_WIDTHS = {"image": 0.5, "stem": 1.6, "bar": 1.6}
+GREATEST_WIDTH, GREATEST_HEIGHT = 9.6, 11.0
 
 
 class ComponentsDisplay:
@@ -252,6 +252,7 @@ class ComponentsDisplay:
         n_cols = None if n_cols is None else check_count("n_cols", n_cols)
         n_top = min(check_count("n_top", n_top), components.shape[1])
         check_flags(titles=titles, colorbar=colorbar)
+        check_style("style_kw", style_kw)
         if scale == "component":
             greatest = np.abs(components).max(axis=1, keepdims=True)
             components = components / np.where(greatest > 0, greatest, 1.0)
@@ -259,25 +260,27 @@ class ComponentsDisplay:
         limits = low, float(components.max()) or 1.0
         short_name = "Weight" if scale == "shared" else "Relative weight"
         known = names or [str(k) for k in range(components.shape[1])]
-        style = {} if style_kw is None else style_kw
 
-        def draw(panel: Any, component: int) -> Any:
-            weights = components[component]
+        def draw(panel: Axes, weights: NDArray) -> Any:
             if kind == "heatmap":
-                return draw_heat_map(panel, components, limits, names, style)
+                return draw_heat_map(panel, components, limits, names, style_kw)
             if kind == "image":
-                return draw_image(panel, weights.reshape(image_shape), limits, style)
+                image = weights.reshape(image_shape)
+                return draw_image(panel, image, limits, style_kw)
             if kind == "stem":
-                lines = draw_stems(panel, weights, style)
+                lines = draw_stems(panel, weights, style_kw)
                 label_features(panel, len(weights), names, FEW_FEATURES)
                 return lines
-            return draw_bars(panel, weights, known, n_top, style)
+            return draw_bars(panel, weights, known, n_top, style_kw)
 
-        check_style("style_kw", style_kw, lambda scratch: draw(scratch, 0))
         self._make_axes(ax, kind, len(components), image_shape, n_cols, n_top)
         panels = [panel for panel in self.axes_.ravel() if panel is not None]
         self.colorbar_ = None
-        self.artists_: list[Any] = [draw(panel, k) for k, panel in enumerate(panels)]
+        # A heat map is one panel for all components.
+        self.artists_: list[Any] = [
+            draw(panel, weights)
+            for panel, weights in zip(panels, components, strict=False)
+        ]
         if kind == "stem":
             share_axes(self.axes_, limits, ("Feature", short_name))
         elif kind == "bar":
@@ -363,3 +366,150 @@ class ComponentsDisplay:
             self.axes_ = np.array([[ax]], dtype=object)
         else:
             self.axes_ = divide(ax, n_panels, columns)
+
+
+def agent_index(estimator: Any, agent: Any) -> int:
+    """Return the row of an agent in ``agent_components_``, or raise a ValueError."""
+    labels = list(estimator.agent_labels_)
+    # Labels are hashable, and what is not may not compare to a single truth value.
+    if not isinstance(agent, Hashable) or agent not in labels:
+        some = ", ".join(map(repr, labels[:8])) + (", ..." if len(labels) > 8 else "")
+        raise ValueError(f"agent={shorten(agent)} is not one of {some}")
+    return labels.index(agent)
+
+
+def choose_columns(n_panels: int, most: int = MOST_COLUMNS) -> int:
+    """Return how many columns, no fewer than rows, leave fewest places empty."""
+    least = min(int(np.ceil(np.sqrt(n_panels))), most)
+    candidates = range(least, min(2 * least, most) + 1)
+    return min(candidates, key=lambda columns: (-n_panels % columns, columns))
+
+
+def draw_heat_map(
+    ax: Axes,
+    weights: NDArray,
+    limits: tuple[float, float],
+    names: Sequence[str] | None,
+    style: Mapping[str, Any] | None,
+) -> AxesImage:
+    """Draw all components as rows."""
+    from matplotlib.image import AxesImage
+    from matplotlib.ticker import MaxNLocator
+
+    defaults = {
+        "cmap": "viridis",
+        "vmin": limits[0],
+        "vmax": limits[1],
+        "aspect": "auto",
+        "interpolation": "nearest",
+    }
+    image = ax.imshow(weights, **merge_styles(AxesImage, defaults, style))
+    n_components, n_features = weights.shape
+    if n_components <= MANY_COMPONENTS:
+        ax.set_yticks(range(n_components))
+    else:
+        ax.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    label_features(ax, n_features, names, MANY_FEATURES)
+    ax.set(xlabel="Feature", ylabel="Component")
+    return image
+
+
+def label_features(
+    ax: Axes, n_features: int, names: Sequence[str] | None, most: int
+) -> None:
+    """Tick the x axis with the names of the features, or numbers if they are many."""
+    from matplotlib.ticker import MaxNLocator
+
+    if names is not None and n_features <= most:
+        ax.set_xticks(range(n_features), list(names), rotation=90)
+        ax.tick_params(axis="x", labelsize=SMALL)
+    else:
+        ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+
+
+def draw_stems(
+    ax: Axes, weights: NDArray, style: Mapping[str, Any] | None
+) -> LineCollection:
+    """Draw one component as a vertical line for each feature."""
+    from matplotlib.collections import LineCollection
+
+    # Adjacent lines should not run into one another.
+    width = float(np.clip(120.0 / len(weights), 0.6, 3.0))
+    defaults = {"color": COLOURS[0], "linewidth": width}
+    style = merge_styles(LineCollection, defaults, style)
+    lines = ax.vlines(np.arange(len(weights)), 0.0, weights, **style)
+    ax.axhline(0.0, color="black", linewidth=0.8)
+    ax.set_xlim(-0.7, len(weights) - 0.3)
+    return lines
+
+
+def draw_bars(
+    ax: Axes,
+    weights: NDArray,
+    names: Sequence[str],
+    n_top: int,
+    style: Mapping[str, Any] | None,
+) -> BarContainer:
+    """Draw the features of greatest weight in one component, greatest on top."""
+    from matplotlib.patches import Rectangle
+
+    order = np.argsort(-weights, kind="stable")[:n_top]
+    defaults = {"color": COLOURS[0], "height": 0.75}
+    # By number and labelled afterwards: two features may have the same name.
+    bars = ax.barh(
+        range(len(order)), weights[order], **merge_styles(Rectangle, defaults, style)
+    )
+    ax.set_yticks(range(len(order)), [names[k] for k in order])
+    ax.tick_params(axis="y", labelsize=SMALL, length=0)
+    ax.set_ylim(len(order) - 0.4, -0.6)
+    return bars
+
+
+def share_axes(
+    axes: NDArray[Any], limits: tuple[float, float], labels: tuple[str, str | None]
+) -> None:
+    """Give panels the same scale, with numbers at the left and lower edges alone."""
+    # Without a label of the y axis the weights are on the x axis, and each panel has
+    # its own ticks on the other.
+    low, high = limits
+    room = low - 0.05 * (high - low) if low < 0 else low, high + 0.05 * (high - low)
+    for (row, column), ax in np.ndenumerate(axes):
+        if ax is None:
+            continue
+        ax.spines[["top", "right"]].set_visible(False)
+        lowest = row == len(axes) - 1 or axes[row + 1, column] is None
+        ax.tick_params(labelbottom=lowest)
+        if lowest:
+            ax.set_xlabel(labels[0])
+        if labels[1] is None:
+            ax.set_xlim(*room)
+            continue
+        ax.set_ylim(*room)
+        ax.tick_params(labelleft=column == 0)
+        if column == 0:
+            ax.set_ylabel(labels[1])
+
+
+def width_of(ax: Axes) -> float:
+    """Return the width of an Axes, in inches."""
+    return float(ax.get_window_extent().width / ax.figure.dpi)
+
+
+def figure_size(
+    kind: str, n_components: int, n_columns: int, n_top: int, aspect: float
+) -> tuple[float, float]:
+    """Return the width and the height of a new figure in inches, at most a page."""
+    if kind == "heatmap":
+        return 7.0, float(np.clip(1.8 + 0.25 * n_components, 2.2, GREATEST_HEIGHT))
+    n_rows = -(-n_components // n_columns)
+    if kind == "image":
+        width = min(1.1, GREATEST_WIDTH / n_columns)
+        height = width * aspect + 0.22
+    else:
+        width = 2.4
+        height = 1.5 if kind == "stem" else 0.45 + 0.17 * n_top
+    below = 0.0 if kind == "image" else 0.5
+    return (
+        float(np.clip(width * n_columns, 2.4, GREATEST_WIDTH)),
+        float(np.clip(height * n_rows + below, 1.4, GREATEST_HEIGHT)),
+    )

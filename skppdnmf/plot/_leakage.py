@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._checks import as_numbers, check_axes, check_count, check_image_shape, shorten
-from ._component_panels import SMALL, divide, draw_image
-from ._support import COLOURS, GREY, new_axes, require_matplotlib
+from ._checks import (
+    as_numbers,
+    check_axes,
+    check_count,
+    check_image_shape,
+    require_matplotlib,
+    shorten,
+)
+from ._panels import divide, draw_image
+from ._style import COLOURS, GREY, SMALL, new_axes
 
 if TYPE_CHECKING:
     from ..audit import Leakage
@@ -210,7 +217,7 @@ class LeakageDisplay:
         limits = 0.0, max(float(np.max(one)) for one in panels["true"]) or 1.0
         for column, (name, images) in zip(self.axes_.T, panels.items(), strict=True):
             for axes, image in zip(column, images, strict=True):
-                self.artists_.append(draw_image(axes, image, limits, {}))
+                self.artists_.append(draw_image(axes, image, limits, None))
             share = f", {self._share()}" if name == "recovered" else ""
             column[0].set_title(name + share, fontsize=SMALL, pad=3)
 

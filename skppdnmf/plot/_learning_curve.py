@@ -3,41 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from numbers import Real
+from sys import float_info
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._checks import check_axes, check_choice, check_flags, check_style
-from ._histories import (
-    X_LABELS,
-    abscissa,
-    axis_label,
-    check_errors,
-    check_histories,
-    check_references,
-    check_styles,
-    curve_label,
-    distinguish,
-    plain_name,
-)
-from ._support import (
-    COLOURS,
-    GREY,
-    merge_styles,
-    new_axes,
+from ._checks import (
+    as_numbers,
+    check_axes,
+    check_choice,
+    check_flags,
+    check_sequence,
+    check_style,
     require_attributes,
     require_matplotlib,
+    shorten,
 )
-from ._ticks import tick_bytes, tick_counts, tick_logarithmic
+from ._style import COLOURS, GREY, merge_styles, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
+ERRORS = ("shared_error", "local_error", "consensus_error")
+COLUMNS = (*ERRORS, "exchanges", "seconds", "bytes")
+X_LABELS = {
+    "exchanges": "Exchanges between neighbours",
+    "seconds": "Time (s)",
+    "bytes": "Sent by all agents",
+    "iterations": "Iterations of block coordinate descent",
+}
 LINE_STYLES = {"shared_error": "-", "local_error": ":", "consensus_error": "--"}
 ZERO_LABEL = "exactly 0"
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+# Longest value of a parameter that serves as a label.
+LONGEST_VALUE = 30
+# Below this ratio of the limits a logarithmic axis has too few powers of ten to read.
+NARROW = 8.0
+MIDDLE = 300.0
 
 
 class LearningCurveDisplay:
@@ -250,6 +255,8 @@ class LearningCurveDisplay:
             If a parameter is invalid.
         """
         require_matplotlib(f"{type(self).__name__}.plot")
+        from matplotlib.ticker import EngFormatter, MaxNLocator
+
         check_choice("x", x, tuple(X_LABELS))
         check_choice("xscale", xscale, ("linear", "log"))
         check_choice("yscale", yscale, ("log", "linear"))
@@ -257,16 +264,13 @@ class LearningCurveDisplay:
         chosen = check_errors(errors, len(histories))
         references = check_references(self.reference, yscale)
         styles = check_styles(line_kw, len(histories))
+        check_style("reference_kw", reference_kw)
         check_flags(legend=legend)
         if ax is not None:
             check_axes(ax)
         if x in ("exchanges", "bytes") and not any(np.any(h[x]) for h in histories):
             x = "iterations"
         curves = [[history[name] for name in chosen] for history in histories]
-        for h, (history, style) in enumerate(zip(histories, styles, strict=True)):
-            name = "line_kw" if style is line_kw else f"line_kw[{h}]"
-            check_style(name, style, partial(_try_line, history, x, style))
-        check_style("reference_kw", reference_kw, partial(_try_level, reference_kw))
         positive = any(
             np.any((curve > 0) & np.isfinite(curve)) for row in curves for curve in row
         )
@@ -303,10 +307,10 @@ class LearningCurveDisplay:
             ax.set_xscale("log")
             tick_logarithmic(ax.xaxis)
         elif x in ("exchanges", "iterations"):
-            tick_counts(ax.xaxis)
-        ax.set_xlabel(X_LABELS[x])
+            ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
         if x == "bytes":
-            tick_bytes(ax, X_LABELS[x])
+            ax.xaxis.set_major_formatter(EngFormatter("B"))
+        ax.set_xlabel(X_LABELS[x])
         ax.set_ylabel(axis_label(chosen))
         self.legend_ = self._draw_legend(labels, chosen) if legend else None
         return self
@@ -408,18 +412,165 @@ class LearningCurveDisplay:
         return self.ax_.legend(handles, names, frameon=False)
 
 
-def _try_line(
-    history: Mapping[str, NDArray], x: str, style: Mapping[str, Any] | None, ax: Axes
-) -> None:
-    """Draw a line with the user's style, as long as the curves are."""
-    from matplotlib.lines import Line2D
+def check_histories(
+    histories: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    labels: Sequence[str] | None,
+) -> tuple[list[dict[str, NDArray[np.float64]]], list[str | None]]:
+    """Return lists of histories, as columns of the same length, and of their labels."""
+    if isinstance(histories, Mapping):
+        listed = [_check_history("histories", histories)]
+    else:
+        given = check_sequence("histories", histories, "mappings")
+        listed = [_check_history(f"histories[{k}]", one) for k, one in enumerate(given)]
+    if not listed:
+        raise ValueError("histories is empty; there is nothing to draw")
+    if labels is None:
+        return listed, [None] * len(listed)
+    names = [labels]
+    if not isinstance(labels, str):
+        names = check_sequence("labels", labels, "str")
+    if len(names) != len(listed):
+        raise ValueError(f"labels has {len(names)} entries for {len(listed)} histories")
+    return listed, [str(name) for name in names]
 
-    places = abscissa(history, x)
-    (_,) = ax.plot(places, np.ones(len(places)), **merge_styles(Line2D, {}, style))
+
+def _check_history(name: str, history: Any) -> dict[str, NDArray[np.float64]]:
+    """Return the columns of a history as arrays of the same length."""
+    if not isinstance(history, Mapping):
+        raise TypeError(
+            f"{name}={shorten(history)} must be a mapping, such as history_ of a "
+            "fitted estimator"
+        )
+    absent = [column for column in COLUMNS if column not in history]
+    if absent:
+        raise ValueError(f"{name} has no {', '.join(absent)}")
+    columns = {
+        column: as_numbers(
+            f"{name}[{column!r}]", history[column], "a sequence of numbers"
+        )
+        for column in COLUMNS
+    }
+    shapes = {array.shape for array in columns.values()}
+    if len(shapes) > 1 or len(shapes.pop()) != 1 or not len(columns["exchanges"]):
+        shapes_of = [f"{column} {array.shape}" for column, array in columns.items()]
+        raise ValueError(
+            f"the columns of {name} must have one entry for each iteration; their "
+            f"shapes are {', '.join(shapes_of)}"
+        )
+    return columns
 
 
-def _try_level(style: Mapping[str, Any] | None, ax: Axes) -> None:
-    """Draw a horizontal line with the user's style."""
-    from matplotlib.lines import Line2D
+def check_errors(errors: str | Sequence[str] | None, n_histories: int) -> list[str]:
+    """Return the names of the errors to draw, each once."""
+    if errors is None:
+        return list(ERRORS) if n_histories == 1 else [ERRORS[0]]
+    chosen: list[Any] = [errors]
+    if not isinstance(errors, str):
+        chosen = check_sequence("errors", errors, "str")
+    if not chosen:
+        raise ValueError("errors is empty; there is nothing to draw")
+    for name in chosen:
+        check_choice("errors", name, ERRORS)
+    return list(dict.fromkeys(chosen))
 
-    ax.axhline(0.5, **merge_styles(Line2D, {}, style))
+
+def check_references(reference: Any, yscale: str) -> dict[str, float]:
+    """Return the references by their labels, or raise a ValueError."""
+    if reference is None:
+        return {}
+    named = reference if isinstance(reference, Mapping) else {"reference": reference}
+    for label, value in named.items():
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if not is_number or not 0 <= value <= float_info.max:
+            raise ValueError(
+                f"reference={shorten(value)} ({label}) must be a finite number of at "
+                "least 0"
+            )
+        if value == 0 and yscale == "log":
+            raise ValueError(
+                f"reference={value!r} ({label}) has no place on a logarithmic axis; "
+                "use yscale='linear'"
+            )
+    return {str(label): float(value) for label, value in named.items()}
+
+
+def check_styles(style: Any, n_histories: int) -> list[Mapping[str, Any] | None]:
+    """Return one style for each history."""
+    if style is None or isinstance(style, Mapping):
+        return [style] * n_histories
+    styles = check_sequence("line_kw", style, "mappings, a mapping or None")
+    if len(styles) != n_histories:
+        raise ValueError(
+            f"line_kw has {len(styles)} mappings for {n_histories} histories"
+        )
+    for k, one in enumerate(styles):
+        check_style(f"line_kw[{k}]", one)
+    return styles
+
+
+def abscissa(history: Mapping[str, Any], x: str) -> NDArray:
+    """Return the values of a history on the horizontal axis."""
+    if x == "iterations":
+        return np.arange(1, len(history["exchanges"]) + 1)
+    return np.asarray(history[x])
+
+
+def plain_name(error: str) -> str:
+    """Return the name of an error in words."""
+    return error.replace("_", " ")
+
+
+def curve_label(label: str | None, error: str, n_errors: int) -> str:
+    """Return what the legend calls one error of a history."""
+    if label is None:
+        return plain_name(error)
+    return label if n_errors == 1 else f"{label}, {plain_name(error)}"
+
+
+def axis_label(errors: Sequence[str]) -> str:
+    """Return the label of the vertical axis."""
+    if len(errors) > 1:
+        return "Relative error"
+    whole = "components" if errors[0] == "consensus_error" else "data"
+    return f"{plain_name(errors[0]).capitalize()}, relative to the {whole}"
+
+
+def distinguish(estimators: Sequence[Any]) -> list[str]:
+    """Label estimators by the parameters in which they differ, else by numbers."""
+    parameters = [
+        estimator.get_params() if hasattr(estimator, "get_params") else {}
+        for estimator in estimators
+    ]
+    # Their texts, for arrays do not compare to a single truth value.
+    texts = [
+        {name: repr(value) for name, value in given.items()} for given in parameters
+    ]
+    differing = [
+        name
+        for name in texts[0]
+        if all(len(given.get(name, "")) <= LONGEST_VALUE for given in texts)
+        and len({given.get(name) for given in texts}) > 1
+    ]
+    labels = [
+        ", ".join(f"{name}={given[name]}" for name in differing if name in given)
+        for given in texts
+    ]
+    if len(set(labels)) < len(labels):
+        return [f"estimator {k}" for k in range(len(labels))]
+    return labels
+
+
+def tick_logarithmic(axis: Axis) -> None:
+    """Tick a logarithmic axis with final limits, however few decades it spans."""
+    from matplotlib import ticker
+
+    low, high = sorted(axis.get_view_interval())
+    if high < NARROW * low:
+        axis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+        axis.set_major_formatter(ticker.ScalarFormatter(useOffset=False))
+        axis.set_minor_locator(ticker.NullLocator())
+    elif high < MIDDLE * low:
+        axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+        axis.set_minor_locator(ticker.LogLocator(subs=tuple(range(1, 10))))
+    axis.set_minor_formatter(ticker.NullFormatter())

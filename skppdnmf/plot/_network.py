@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
 
+from skppdnmf._data.checks import validate_samples
 from skppdnmf._data.graph import make_network, name_some
+from skppdnmf._data.partition import assign_agents, is_parts, stack_parts
+from skppdnmf._nmf.admm import squared_norm, squared_residual
+from skppdnmf._text import format_bytes
 
-from ._agents import agent_errors, copy_distances, edge_bytes, sample_owners
 from ._checks import (
     check_axes,
     check_choice,
-    check_colour_map,
     check_flags,
     check_numbers,
-    check_places,
     check_sequence,
     check_style,
     check_text,
+    require_attributes,
+    require_matplotlib,
     shorten,
 )
-from ._graph_drawing import draw_edges, draw_legend, draw_nodes, node_areas
-from ._labels import draw_labels
-from ._layout import circular_layout, stress_layout
-from ._support import new_axes, require_attributes, require_matplotlib
+from ._style import merge_styles, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import LineCollection, PathCollection
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
     from matplotlib.text import Annotation
 
 VALUE_NAMES = {
@@ -43,6 +47,35 @@ VALUE_NAMES = {
 COLOUR_KEYS = {"c", "color", "facecolor", "facecolors", "fc"}
 # Of new figures.
 WIDTH, LEAST_HEIGHT, GREATEST_HEIGHT = 6.4, 2.6, 5.4
+# Points squared, as in Axes.scatter, of the smallest and of the largest node.
+NODE_SIZES = (240.0, 900.0)
+# Points, of the least and of the most used edge.
+EDGE_WIDTHS = (1.0, 5.0)
+UNUSED = (0, (1, 2.5))
+DASHES = (0, (2.5, 1.5))
+# Amounts of which the least is this share of the greatest look the same.
+ALIKE = 0.95
+# Above this many nodes they shrink.
+ROOMY = 12
+LEGEND_SIZE = 9
+EDGE_COLOUR = "#999999"
+PLAIN_COLOUR = "#BFD7EA"
+# Coordinates beyond this, or this close together, have no squared distances.
+LARGEST_COORDINATE = 1e100
+# Above this many nodes a single start must do.
+FEW_NODES = 60
+N_RANDOM_STARTS = 12
+MAX_SWEEPS = 300
+# A node that an edge of two others passes at this distance looks like its end.
+CLOSE = 0.3
+# Most characters that fit into a node.
+SHORT = 2
+# Points between a node and its label.
+GAP = 3.0
+# Mean width of a character and height of a line, over the font size.
+CHARACTER, LINE = 0.6, 1.25
+# What it costs to hide a node or a label, in points of hidden edges.
+HIDDEN = 1000.0
 
 
 class NetworkDisplay:
@@ -289,8 +322,10 @@ mapping from labels to pairs, default="stress"
         require_matplotlib(f"{type(self).__name__}.plot")
         if ax is not None:
             check_axes(ax, equal_scales=True)
-        check_colour_map("cmap", cmap)
         check_flags(colorbar=colorbar, legend=legend)
+        check_style("node_kw", node_kw)
+        check_style("edge_kw", edge_kw)
+        check_style("label_kw", label_kw)
         adjacency, labels, n_samples, values, sent = self._check_data()
         n_agents = len(labels)
         positions = _place(layout, adjacency, labels)
@@ -301,24 +336,10 @@ mapping from labels to pairs, default="stress"
             is_relay = np.zeros(n_agents, dtype=bool)
         else:
             areas, is_relay = node_areas(n_samples), n_samples == 0
-
-        corners = _corners(positions)
         # A colour of the user's takes the place of the values.
-        if isinstance(node_kw, Mapping) and COLOUR_KEYS & set(node_kw):
+        if COLOUR_KEYS & set(node_kw or ()):
             values = None
-
-        def lines(on: Axes) -> LineCollection:
-            return draw_edges(on, positions, edges, both_ways, edge_kw)
-
-        def dots(on: Axes) -> PathCollection:
-            return draw_nodes(on, positions, areas, values, is_relay, cmap, node_kw)
-
-        def words(on: Axes, nodes: PathCollection) -> list[Annotation]:
-            return draw_labels(on, positions, labels, edges, nodes, label_kw)
-
-        check_style("edge_kw", edge_kw, lines)
-        check_style("node_kw", node_kw, dots)
-        check_style("label_kw", label_kw, lambda scratch: words(scratch, dots(scratch)))
+        corners = _corners(positions)
         is_new = ax is None
         if ax is None:
             width, height = corners[1] - corners[0]
@@ -330,8 +351,8 @@ mapping from labels to pairs, default="stress"
         ax.set_aspect("equal", adjustable="datalim")
         ax.set_axis_off()
         ax.margins(0)
-        self.edges_ = lines(ax)
-        self.nodes_ = dots(ax)
+        self.edges_ = draw_edges(ax, positions, edges, both_ways, edge_kw)
+        self.nodes_ = draw_nodes(ax, positions, areas, values, is_relay, cmap, node_kw)
         ax.update_datalim(corners)
         ax.autoscale_view()
         self.colorbar_ = None
@@ -347,7 +368,7 @@ mapping from labels to pairs, default="stress"
             cast("Figure", ax.figure).draw_without_rendering()
         else:
             ax.apply_aspect()
-        self.texts_ = words(ax, self.nodes_)
+        self.texts_ = draw_labels(ax, positions, labels, edges, self.nodes_, label_kw)
         return self
 
     def _check_data(
@@ -382,6 +403,79 @@ mapping from labels to pairs, default="stress"
         return network.adjacency, labels, n_samples, values, sent
 
 
+def sample_owners(estimator: Any, X: Any, agents: Any) -> NDArray[np.intp]:
+    """Return the index of the agent that holds each sample of X."""
+    labels = list(estimator.agent_labels_)
+    if is_parts(X):
+        if agents is not None:
+            raise ValueError(
+                f"agents is given although X is a {type(X).__name__} of {len(X)} "
+                "parts, one for each agent"
+            )
+        if len(X) != len(labels):
+            raise ValueError(
+                f"X has {len(X)} parts, but the estimator has {len(labels)} agents"
+            )
+        X, owners = stack_parts(X)
+        _count_samples(estimator, X)
+        return owners
+    n_samples = _count_samples(estimator, X)
+    if agents is not None:
+        return assign_agents(agents, n_samples, labels).sample_agents
+    owners = estimator.sample_agents_
+    if len(owners) != n_samples:
+        raise ValueError(
+            f"X has {n_samples} samples, but the estimator was fitted to "
+            f"{len(owners)}; say with agents who holds those of other data"
+        )
+    return owners
+
+
+def _count_samples(estimator: Any, X: Any) -> int:
+    """Return the number of samples, or raise an error that names X."""
+    try:
+        return validate_samples(estimator, X, reset=False).shape[0]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"X is no data for the estimator: {error}") from error
+
+
+def agent_errors(
+    estimator: Any, X: Any, owners: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return each agent's relative error, nan without samples, 0 for zero ones."""
+    W = estimator.transform(X).astype(np.float64)
+    if is_parts(X):
+        X = stack_parts(X)[0]
+    X = validate_samples(estimator, X, reset=False)
+    H = estimator.components_.astype(np.float64)
+    errors = np.full(len(estimator.agent_labels_), np.nan)
+    for agent in range(len(errors)):
+        rows = np.flatnonzero(owners == agent)
+        if len(rows):
+            norm = squared_norm(X[rows])
+            residual = squared_residual(X[rows], W[rows], H)
+            errors[agent] = np.sqrt(residual / norm) if norm else 0.0
+    return errors
+
+
+def copy_distances(estimator: Any) -> NDArray[np.float64]:
+    """Return the distance of each agent's copy from the mean, over its norm."""
+    copies = np.asarray(estimator.agent_components_, dtype=np.float64)
+    mean = np.asarray(estimator.components_, dtype=np.float64)
+    distances = np.sqrt(np.sum((copies - mean) ** 2, axis=(1, 2)))
+    norm = float(np.linalg.norm(mean))
+    return distances / norm if norm else distances
+
+
+def edge_bytes(estimator: Any) -> NDArray[np.float64]:
+    """Return the bytes of each directed edge, shape (n_agents, n_agents)."""
+    place = {label: k for k, label in enumerate(estimator.agent_labels_)}
+    sent = np.zeros((len(place), len(place)))
+    for (sender, receiver), counts in estimator.traffic_["edges"].items():
+        sent[place[sender], place[receiver]] = counts["bytes"]
+    return sent
+
+
 def _place(layout: Any, adjacency: NDArray, labels: list[Any]) -> NDArray[np.float64]:
     """Positions of the agents."""
     n_agents = len(labels)
@@ -397,7 +491,7 @@ def _place(layout: Any, adjacency: NDArray, labels: list[Any]) -> NDArray[np.flo
         layout = [layout[label] for label in labels]
     allowed = "'stress', 'circular', a mapping from labels to pairs or "
     positions = check_numbers("layout", layout, (n_agents, 2), alternatives=allowed)
-    check_places("layout", positions)
+    _check_layout(positions)
     return positions
 
 
@@ -409,6 +503,20 @@ def _is_key(label: Any, layout: Mapping[Any, Any]) -> bool:
         return False
 
 
+def _check_layout(positions: NDArray[np.float64]) -> None:
+    """Raise a ValueError unless points span a picture."""
+    largest = float(np.abs(positions).max())
+    if largest > LARGEST_COORDINATE:
+        raise ValueError(
+            f"layout has an entry of magnitude {largest:g}; at most "
+            f"{LARGEST_COORDINATE:g} is allowed"
+        )
+    extent = float(np.ptp(positions, axis=0).max())
+    if len(positions) > 1 and not extent > 1 / LARGEST_COORDINATE:
+        x, y = positions[0]
+        raise ValueError(f"layout puts all {len(positions)} agents at ({x:g}, {y:g})")
+
+
 def _corners(positions: NDArray) -> NDArray[np.float64]:
     """Corners of the picture, with room around the outer agents."""
     gaps = np.linalg.norm(positions[:, None] - positions[None], axis=2)
@@ -416,3 +524,427 @@ def _corners(positions: NDArray) -> NDArray[np.float64]:
     nearest = gaps.min(axis=1)
     margin = 0.6 * (float(np.median(nearest)) if len(positions) > 1 else 1.0)
     return np.array([positions.min(axis=0) - margin, positions.max(axis=0) + margin])
+
+
+def circular_layout(n_nodes: int) -> NDArray[np.float64]:
+    """Place the nodes on a circle from the top, neighbours in number one unit apart."""
+    if n_nodes == 1:
+        return np.zeros((1, 2))
+    if n_nodes == 2:
+        return np.array([[-0.5, 0.0], [0.5, 0.0]])
+    angles = np.pi / 2 - 2 * np.pi * np.arange(n_nodes) / n_nodes
+    radius = 0.5 / np.sin(np.pi / n_nodes)
+    return radius * np.column_stack([np.cos(angles), np.sin(angles)])
+
+
+def stress_layout(adjacency: NDArray) -> NDArray[np.float64]:
+    """Place nodes as far apart as there are hops between them, as near as may be.
+
+    Minimises ``sum_ij (|p_i - p_j| / d_ij - 1)^2``, d the hops, by majorisation
+    from several starts. Of the minima it takes one where no edge passes over a
+    third node, if there is one, and the lowest of those.
+    """
+    n_nodes = len(adjacency)
+    hops = csgraph.shortest_path(
+        sparse.csr_matrix(adjacency), method="D", unweighted=True
+    )
+    circle = circular_layout(n_nodes)
+    # In a complete graph, which all small ones are, no node belongs in the middle.
+    if n_nodes < 3 or hops.max() == 1:
+        return circle
+    rng = np.random.default_rng(0)
+    starts = [circle, _classical_scaling(hops)]
+    if n_nodes <= FEW_NODES:
+        # Off the plane's symmetries, which majorisation cannot leave.
+        starts += [
+            np.sqrt(n_nodes) * rng.standard_normal((n_nodes, 2))
+            for _ in range(N_RANDOM_STARTS)
+        ]
+    weights = 1.0 / np.maximum(hops, 1.0) ** 2
+    np.fill_diagonal(weights, 0.0)
+    edges = np.argwhere(np.triu(adjacency))
+    best, least = circle, (n_nodes * len(edges), np.inf)
+    for start in starts:
+        positions = _majorise(start, hops, weights)
+        # Rounded, so that the last bits do not decide between mirror images.
+        cost = (_count_hidden(positions, edges), round(_stress(positions, hops), 6))
+        if cost < least:
+            best, least = positions, cost
+    return _lay_flat(best)
+
+
+def _distances(positions: NDArray) -> NDArray:
+    """Distances between all pairs."""
+    return np.linalg.norm(positions[:, None] - positions[None], axis=2)
+
+
+def _stress(positions: NDArray, hops: NDArray) -> float:
+    """Sum of the squared relative errors of the distances."""
+    off = ~np.eye(len(hops), dtype=bool)
+    return float(np.sum((_distances(positions)[off] / hops[off] - 1.0) ** 2))
+
+
+def _classical_scaling(hops: NDArray) -> NDArray:
+    """Two leading coordinates of classical multidimensional scaling."""
+    n_nodes = len(hops)
+    centring = np.eye(n_nodes) - 1.0 / n_nodes
+    values, vectors = np.linalg.eigh(-0.5 * centring @ hops**2 @ centring)
+    # The circle parts nodes of the same coordinates, which majorisation would not.
+    scaled = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0))
+    return scaled + 1e-6 * circular_layout(n_nodes)
+
+
+def _majorise(start: NDArray, hops: NDArray, weights: NDArray) -> NDArray:
+    """Positions of a local minimum of the stress (de Leeuw's Guttman transform)."""
+    inverse = np.linalg.pinv(np.diag(weights.sum(axis=1)) - weights)
+    positions = start
+    for _ in range(MAX_SWEEPS):
+        distances = _distances(positions)
+        np.fill_diagonal(distances, 1.0)
+        ratios = -weights * hops / np.maximum(distances, 1e-9)
+        np.fill_diagonal(ratios, 0.0)
+        np.fill_diagonal(ratios, -ratios.sum(axis=1))
+        moved = inverse @ (ratios @ positions)
+        done = np.abs(moved - positions).max() < 1e-5
+        positions = moved
+        if done:
+            break
+    return positions
+
+
+def _count_hidden(positions: NDArray, edges: NDArray[np.intp]) -> int:
+    """Count the nodes that lie on an edge of two others."""
+    ends, others = positions[edges[:, 0]], positions[edges[:, 1]]
+    along = others - ends
+    squares = np.maximum(np.sum(along**2, axis=1), 1e-12)
+    offsets = positions[:, None] - ends[None]
+    share = np.clip(np.sum(offsets * along[None], axis=2) / squares, 0.0, 1.0)
+    gaps = np.linalg.norm(offsets - share[:, :, None] * along[None], axis=2)
+    own = (np.arange(len(positions))[:, None, None] == edges[None]).any(axis=2)
+    return int(np.sum((gaps < CLOSE) & ~own))
+
+
+def _lay_flat(positions: NDArray) -> NDArray:
+    """Centre, turn the longest extent horizontal, and fix the mirror image."""
+    centred = positions - positions.mean(axis=0)
+    _, values, axes = np.linalg.svd(centred, full_matrices=False)
+    if values[0] - values[1] > 1e-3 * values[0]:
+        centred = centred @ axes.T
+    # The first agents to the left and to the top.
+    order = np.arange(len(centred)) - (len(centred) - 1) / 2
+    signs = np.where(order @ centred * np.array([1.0, -1.0]) < 0, -1.0, 1.0)
+    return centred * signs
+
+
+def node_areas(n_samples: NDArray) -> NDArray[np.float64]:
+    """Return areas of nodes in points squared, which grow with the samples."""
+    shrink = min(1.0, ROOMY / len(n_samples))
+    small, large = (size * shrink for size in NODE_SIZES)
+    return _spread(n_samples, small, large, (small + large) / 2)
+
+
+def edge_widths(sent: NDArray) -> NDArray[np.float64]:
+    """Return the widths of the edges, in points, from their bytes."""
+    thin, thick = EDGE_WIDTHS
+    return _spread(sent, thin, thick, (thin + thick) / 3)
+
+
+def _spread(
+    amounts: NDArray, least: float, greatest: float, medium: float
+) -> NDArray[np.float64]:
+    """Sizes in proportion to amounts; medium ones where these are much the same."""
+    most = amounts.max(initial=0.0)
+    positive = amounts[amounts > 0]
+    if len(positive) and positive.min() < ALIKE * most:
+        return least + (greatest - least) * amounts / most
+    # Zeros are told from the others, unless there are zeros alone.
+    return np.where((amounts == 0) & (most > 0), least, medium)
+
+
+def colour_limits(values: NDArray) -> tuple[float, float]:
+    """Return the ends of the colour scale: the range of the values that are no nan."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return 0.0, 1.0
+    low, high = float(finite.min()), float(finite.max())
+    if high - low > 1e-6 * max(abs(low), abs(high)):
+        return low, high
+    # From 0: a scale of rounding errors would show differences that are none.
+    return min(0.0, low), max(0.0, high) or (1.0 if low == 0 else 0.0)
+
+
+def draw_edges(
+    ax: Axes,
+    positions: NDArray,
+    edges: NDArray[np.intp],
+    sent: NDArray,
+    style: Mapping[str, Any] | None,
+) -> LineCollection:
+    """Draw the edges, as wide as what was sent; dotted where nothing was."""
+    from matplotlib.collections import LineCollection
+
+    some = sent.max(initial=0.0) > 0
+    defaults = {
+        "linewidth": edge_widths(sent),
+        "color": EDGE_COLOUR,
+        "linestyle": [UNUSED if some and count == 0 else "solid" for count in sent],
+        "zorder": 1,
+    }
+    lines = LineCollection(
+        list(positions[edges]), **merge_styles(LineCollection, defaults, style)
+    )
+    ax.add_collection(lines)
+    return lines
+
+
+def draw_nodes(
+    ax: Axes,
+    positions: NDArray,
+    areas: NDArray,
+    values: NDArray | None,
+    is_relay: NDArray[np.bool_],
+    cmap: str | Colormap,
+    style: Mapping[str, Any] | None,
+) -> PathCollection:
+    """Draw the nodes, with dashed outlines where they are relays."""
+    import matplotlib.pyplot as plt
+    from matplotlib.collections import PathCollection
+
+    defaults: dict[str, Any] = {
+        "s": areas,
+        "edgecolor": "black",
+        "linewidth": 1.0,
+        "linestyle": [DASHES if relay else "solid" for relay in is_relay],
+        "zorder": 2,
+    }
+    if values is None:
+        if not {"c", "color"} & set(style or ()):  # which it would take precedence of
+            defaults["facecolor"] = [
+                "white" if relay else PLAIN_COLOUR for relay in is_relay
+            ]
+    else:
+        low, high = colour_limits(values)
+        defaults |= {
+            "c": np.where(np.isfinite(values), values, np.nan),
+            "cmap": plt.get_cmap(cmap).with_extremes(bad="white"),
+            "vmin": low,
+            "vmax": high,
+            "plotnonfinite": True,
+        }
+        if style and "norm" in style:  # which has limits of its own
+            del defaults["vmin"], defaults["vmax"]
+    return ax.scatter(*positions.T, **merge_styles(PathCollection, defaults, style))
+
+
+def draw_legend(
+    ax: Axes,
+    n_samples: NDArray | None,
+    areas: NDArray,
+    sent: NDArray,
+    is_relay: NDArray[np.bool_],
+) -> Legend | None:
+    """Say below the graph what areas, widths and outlines mean, if anything."""
+    from matplotlib.lines import Line2D
+
+    entries: list[tuple[Any, str]] = []
+    if n_samples is not None:
+        for area, text in _extremes(n_samples, areas, _name_samples, "each"):
+            entries.append((_node_handle(ax, area, "solid"), text))
+        if is_relay.any():
+            area = float(areas[is_relay][0])
+            entries.append((_node_handle(ax, area, DASHES), "no samples"))
+    for width, text in _extremes(sent, edge_widths(sent), format_bytes, "on each edge"):
+        entries.append((Line2D([], [], color=EDGE_COLOUR, linewidth=width), text))
+    if entries and np.any(sent > 0) and np.any(sent == 0):
+        line = Line2D([], [], color=EDGE_COLOUR, linewidth=1, linestyle=UNUSED)
+        entries.append((line, "nothing sent"))
+    if not entries:
+        return None
+    handles, texts = zip(*entries, strict=True)
+    # Of the largest node, in units of the font size.
+    diameter = np.sqrt(areas.max()) / LEGEND_SIZE
+    return ax.legend(
+        handles,
+        texts,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        ncols=2 if len(entries) in (2, 4) else 3,
+        fontsize=LEGEND_SIZE,
+        frameon=False,
+        scatteryoffsets=[0.5],
+        handlelength=max(2.0, diameter),
+        labelspacing=max(0.5, diameter - 0.7),
+        borderpad=max(0.4, diameter / 2 - 0.2),
+        columnspacing=1.5,
+    )
+
+
+def _extremes(
+    amounts: NDArray, sizes: NDArray, name: Callable[[float], str], same: str
+) -> list[tuple[float, str]]:
+    """Size and text of the least and of the greatest positive amount."""
+    positive = np.flatnonzero(amounts > 0)
+    if not len(positive):
+        return []
+    ends = [positive[amounts[positive].argmin()], positive[amounts[positive].argmax()]]
+    texts = [name(float(amounts[k])) for k in ends]
+    if texts[0] == texts[1]:
+        alone = len(amounts) == 1
+        return [(float(sizes[ends[1]]), texts[0] if alone else f"{texts[0]} {same}")]
+    if amounts[ends[0]] >= ALIKE * amounts[ends[1]]:
+        return [(float(sizes[ends[1]]), " to ".join(texts))]
+    return [(float(sizes[k]), text) for k, text in zip(ends, texts, strict=True)]
+
+
+def _name_samples(count: float) -> str:
+    """Say in words how many samples."""
+    return "1 sample" if count == 1 else f"{count:,.0f} samples"
+
+
+def _node_handle(ax: Axes, area: float, linestyle: Any) -> PathCollection:
+    """Return a node for the legend, which is not in the axes."""
+    handle = ax.scatter(
+        [], [], s=area, color="white", edgecolor="black", linestyle=linestyle
+    )
+    handle.remove()
+    return handle
+
+
+class Side(NamedTuple):
+    """Where a label stands beside its node, and how it is aligned."""
+
+    direction: tuple[float, float]
+    horizontal: str
+    vertical: str
+
+
+_SLANT = float(np.sqrt(0.5))
+# In the order of preference.
+SIDES = (
+    Side((0.0, -1.0), "center", "top"),
+    Side((0.0, 1.0), "center", "bottom"),
+    Side((1.0, 0.0), "left", "center"),
+    Side((-1.0, 0.0), "right", "center"),
+    Side((_SLANT, -_SLANT), "left", "top"),
+    Side((-_SLANT, -_SLANT), "right", "top"),
+    Side((_SLANT, _SLANT), "left", "bottom"),
+    Side((-_SLANT, _SLANT), "right", "bottom"),
+)
+
+
+def draw_labels(
+    ax: Axes,
+    positions: NDArray,
+    labels: Sequence[Any],
+    edges: NDArray[np.intp],
+    nodes: PathCollection,
+    style: Mapping[str, Any] | None,
+) -> list[Annotation]:
+    """Write the labels: into the nodes if all are short, else beside them."""
+    from matplotlib import patheffects
+    from matplotlib.text import Text
+
+    texts = [str(label) for label in labels]
+    size = 9 if len(texts) <= 12 else 7
+    nodes.update_scalarmappable()
+    radii = np.resize(np.sqrt(nodes.get_sizes()) / 2, len(texts))
+    colours = np.atleast_2d(np.asarray(nodes.get_facecolor()))
+    places: list[dict[str, Any]]
+    if max(map(len, texts)) <= SHORT:
+        places = [
+            {
+                "xytext": (0.0, 0.0),
+                "horizontalalignment": "center",
+                "verticalalignment": "center",
+                "color": _readable_on(colours[k % len(colours)]),
+            }
+            for k in range(len(texts))
+        ]
+    else:
+        boxes = np.array([(CHARACTER * len(text), LINE) for text in texts]) * size
+        # In points: the scale of the radii and of the text.
+        points = ax.transData.transform(positions) * 72.0 / ax.figure.dpi
+        places = [
+            {
+                "xytext": (radius + GAP) * np.array(side.direction),
+                "horizontalalignment": side.horizontal,
+                "verticalalignment": side.vertical,
+                "path_effects": [
+                    patheffects.withStroke(linewidth=2.5, foreground="white")
+                ],
+            }
+            for radius, side in zip(
+                radii, choose_sides(points, radii, boxes, edges), strict=True
+            )
+        ]
+    return [
+        ax.annotate(
+            text,
+            position,
+            textcoords="offset points",
+            **merge_styles(Text, {"fontsize": size, "zorder": 3, **place}, style),
+        )
+        for text, position, place in zip(texts, positions, places, strict=True)
+    ]
+
+
+def choose_sides(
+    points: NDArray, radii: NDArray, boxes: NDArray, edges: NDArray[np.intp]
+) -> list[Side]:
+    """Choose a side for each label, one after the other, the most crowded first.
+
+    That where it hides least of nodes, of labels already placed and of edges. All
+    lengths are in points; `boxes` are the widths and heights of the labels.
+    """
+    dots, dot_length = _dot_edges(points[edges])
+    degrees = np.bincount(edges.ravel(), minlength=len(points))
+    taken = np.empty((0, 4))
+    sides: list[Side] = [SIDES[0]] * len(points)
+    for node in np.argsort(-degrees, kind="stable"):
+        rectangles = np.array(
+            [_rectangle(points[node], radii[node], boxes[node], side) for side in SIDES]
+        )
+        nearest = np.clip(
+            points[None], rectangles[:, None, :2], rectangles[:, None, 2:]
+        )
+        distance = np.linalg.norm(nearest - points[None], axis=2)
+        hidden = (distance < radii[None]).sum(axis=1)
+        hidden += (
+            (
+                (rectangles[:, None, :2] < taken[None, :, 2:])
+                & (taken[None, :, :2] < rectangles[:, None, 2:])
+            )
+            .all(axis=2)
+            .sum(axis=1)
+        )
+        over = (
+            (rectangles[:, None, :2] < dots[None])
+            & (dots[None] < rectangles[:, None, 2:])
+        ).all(axis=2)
+        best = int(np.argmin(HIDDEN * hidden + (over @ dot_length).round(1)))
+        sides[node] = SIDES[best]
+        taken = np.vstack([taken, rectangles[best]])
+    return sides
+
+
+def _rectangle(point: NDArray, radius: float, box: NDArray, side: Side) -> NDArray:
+    """Left, bottom, right and top of a label."""
+    shift = {"left": 0.0, "bottom": 0.0, "center": 0.5, "right": 1.0, "top": 1.0}
+    anchor = point + (radius + GAP) * np.array(side.direction)
+    corner = anchor - box * [shift[side.horizontal], shift[side.vertical]]
+    return np.concatenate([corner, corner + box])
+
+
+def _dot_edges(ends: NDArray) -> tuple[NDArray, NDArray]:
+    """Dots along the edges, and the length for which each stands."""
+    share = (np.arange(40) + 0.5)[:, None, None] / 40
+    dots = ends[None, :, 0] + share * (ends[None, :, 1] - ends[None, :, 0])
+    lengths = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1) / 40
+    return dots.reshape(-1, 2), np.tile(lengths, 40)
+
+
+def _readable_on(colour: NDArray) -> str:
+    """Black or white, whichever reads better on the colour."""
+    # Relative luminance of sRGB, with the exponent that approximates its curve.
+    luminance = np.array([0.2126, 0.7152, 0.0722]) @ np.asarray(colour[:3]) ** 2.2
+    return "white" if luminance < 0.18 else "black"

@@ -1,5 +1,7 @@
-"""What the displays refuse, and that they refuse it before they draw."""
+"""What the displays need and refuse, and that they refuse it before they draw."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import matplotlib as mpl
@@ -9,6 +11,10 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.datasets import load_digits
+from sklearn.decomposition import NMF
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 
 import skppdnmf
 from skppdnmf import PrivateDistributedNMF
@@ -19,7 +25,14 @@ from skppdnmf.plot import (
     LearningCurveDisplay,
     NetworkDisplay,
 )
-from skppdnmf.plot._checks import shorten
+from skppdnmf.plot._checks import (
+    as_numbers,
+    check_choice,
+    check_numbers,
+    check_sequence,
+    require_attributes,
+    shorten,
+)
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -33,6 +46,7 @@ LEAKAGE = Leakage(
     *("A", 0, 1, "samples", 0.1, 0.4),
     *(0.9 * COMPONENTS, COMPONENTS, 0.5 * COMPONENTS),
 )
+DISPLAYS = (ComponentsDisplay, LearningCurveDisplay, NetworkDisplay)
 SQUARE = np.array([[0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0]])
 HISTORY = {
     name: np.array([3.0, 2.0, 1.0])
@@ -79,7 +93,7 @@ def leakage(**data):
 NOT_NUMBERS = (3, None, "abcd", {0: 1}, len, ["a"] * 4, [1j] * 4, [[1], [1, 2]])
 NO_SEQUENCE = (3, 2.5, {"a": 1}, np.array(3), len)
 NO_FLAG = ("yes", 1, None, np.ones(2))
-NO_STYLE = (3, "red", ["red"], np.ones(2), {"foo": 1}, {1: 2}, {"zorder": "a"})
+NO_STYLE = (3, "red", ["red"], np.ones(2))
 
 # How a display is made, the parameter, what it must not be. None where it may be.
 DATA = [
@@ -133,7 +147,7 @@ ARGUMENTS = [
             "xscale": ("symlog", 3, None),
             "yscale": ("symlog", 3, None),
             "legend": NO_FLAG,
-            "line_kw": (*NO_STYLE, [3], [{}, {}], [{"foo": 1}]),
+            "line_kw": (*NO_STYLE, [3], [{}, {}]),
             "reference_kw": NO_STYLE,
         }.items()
     ],
@@ -142,12 +156,11 @@ ARGUMENTS = [
         for name, values in {
             "ax": (3, "a", [], [plt], plt),
             "layout": (*NOT_NUMBERS, "spring", np.zeros((3, 2)), np.zeros((4, 2))),
-            "cmap": (3, "spring green", ["red"], {}),
             "colorbar": NO_FLAG,
             "legend": NO_FLAG,
-            "node_kw": (*NO_STYLE, {"s": "big"}, {"c": [1, 2]}, {"linewidth": "x"}),
-            "edge_kw": (*NO_STYLE, {"color": "reddest"}, {"linewidth": "x"}),
-            "label_kw": (*NO_STYLE, {"fontsize": "x"}, {"bbox": {"boxstyle": "x"}}),
+            "node_kw": NO_STYLE,
+            "edge_kw": NO_STYLE,
+            "label_kw": NO_STYLE,
         }.items()
     ],
     (network, "layout", (np.full((4, 2), np.nan), np.full((4, 2), 3.0))),
@@ -191,24 +204,15 @@ def test_odd_arguments_are_refused_before_a_figure_is_made(make, name, value):
     assert not plt.get_fignums()
 
 
-@pytest.mark.parametrize("kind", ["image", "heatmap", "stem", "bar"])
-@pytest.mark.parametrize("style", NO_STYLE, ids=shorten)
-def test_odd_styles_of_each_kind(kind, style):
-    with pytest.raises((TypeError, ValueError), match="style_kw=") as caught:
-        components(image_shape=(3, 4)).plot(kind=kind, style_kw=style)
-    assert_ours(caught, "style_kw")
-    assert not plt.get_fignums()
-
-
 @pytest.mark.parametrize(
     ("make", "arguments"),
     [
-        (components, {"style_kw": {"foo": 1}}),
+        (components, {"style_kw": "red"}),
         (components, {"kind": "stem", "titles": "yes"}),
-        (curves, {"line_kw": {"foo": 1}}),
-        (curves, {"reference_kw": {"foo": 1}, "yscale": "log"}),
+        (curves, {"line_kw": "red"}),
+        (curves, {"reference_kw": "red", "yscale": "log"}),
         (network, {"layout": np.zeros((4, 2))}),
-        (network, {"label_kw": {"foo": 1}}),
+        (network, {"label_kw": "red"}),
         (leakage, {"n_samples": "3"}),
     ],
 )
@@ -346,15 +350,127 @@ def test_agents_in_one_place_leave_room_for_the_others():
     assert low < -0.5 < 0.5 < high
 
 
-def test_styles_are_tried_on_nothing_of_the_user():
-    norm = mpl.colors.Normalize()
-    network(values=[1.0, 2.0, 3.0, 4.0]).plot(node_kw={"norm": norm, "s": [9, 8, 7, 6]})
-    assert (norm.vmin, norm.vmax) == (1, 4)
-    assert len(plt.get_fignums()) == 1
+# What is needed: matplotlib, and estimators that are fitted ----------------------
 
 
-def test_warnings_of_matplotlib_come_once():
-    # An unfilled marker has no edge to colour.
-    with pytest.warns(UserWarning, match="edgecolor") as caught:
-        network(values=[1.0, 2.0, 3.0, 4.0]).plot(node_kw={"marker": "x"})
-    assert len(caught) == 1
+def test_import_needs_no_matplotlib():
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "import skppdnmf.plot as plot\n"
+        "assert 'networkx' not in sys.modules\n"
+        "try:\n"
+        "    plot.NetworkDisplay([[0, 1], [1, 0]]).plot()\n"
+        "except ImportError as error:\n"
+        "    assert 'pip install \"skppdnmf[plot]\"' in str(error)\n"
+        "else:\n"
+        "    raise SystemExit('drawn without matplotlib')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_from_estimator_without_matplotlib(display, fitted, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r'pip install "skppdnmf\[plot\]"') as caught:
+        display.from_estimator(fitted)
+    assert f"{display.__name__}.from_estimator" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "display",
+    [
+        ComponentsDisplay(np.ones((2, 4))),
+        LearningCurveDisplay(HISTORY),
+        NetworkDisplay(np.zeros((1, 1))),
+    ],
+)
+def test_plot_without_matplotlib(display, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=rf"{type(display).__name__}\.plot needs"):
+        display.plot()
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+@pytest.mark.parametrize(
+    "estimator",
+    [PrivateDistributedNMF(2), make_pipeline(MinMaxScaler(), PrivateDistributedNMF(2))],
+    ids=["estimator", "pipeline"],
+)
+def test_refuses_what_is_not_fitted(display, estimator):
+    with pytest.raises(NotFittedError):
+        display.from_estimator(estimator)
+
+
+@pytest.mark.parametrize("display", [LearningCurveDisplay, NetworkDisplay])
+def test_refuses_other_estimators(display):
+    other = NMF(2, init="nndsvd", tol=0.1).fit(load_digits().data[:60])
+    with pytest.raises(TypeError, match=r"needs a fitted estimator with .*; got NMF;"):
+        display.from_estimator(other)
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_refuses_what_is_no_estimator(display):
+    with pytest.raises(TypeError, match="got str"):
+        display.from_estimator("model")
+    with pytest.raises(TypeError, match="got type"):
+        display.from_estimator(PrivateDistributedNMF)
+
+
+def test_refuses_a_fitted_pipeline_with_a_hint(fitted):
+    pipeline = make_pipeline(MinMaxScaler(), NMF(2, init="nndsvd", tol=0.1)).fit(
+        load_digits().data[:60]
+    )
+    with pytest.raises(TypeError, match="pass the fitted step of a pipeline"):
+        LearningCurveDisplay.from_estimator(pipeline)
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_refuses_what_is_not_of_scikit_learn(display):
+    class Foreign:
+        def fit(self, X):
+            self.done_ = True
+            return self
+
+    with pytest.raises(TypeError, match="got Foreign; pass the fitted step"):
+        display.from_estimator(Foreign().fit(None))
+
+
+def test_only_what_is_missing_is_named(fitted):
+    with pytest.raises(TypeError, match=r"with other_, such as"):
+        require_attributes(fitted, "Some", "history_", "other_")
+
+
+# The checks themselves ---------------------------------------------------------
+
+
+def test_values_are_shortened():
+    assert shorten("a") == "'a'"
+    assert shorten(np.eye(2)) == "array([[1., 0.], [0., 1.]])"
+    assert len(shorten(list(range(1000)))) == 60
+
+
+def test_choices_are_named():
+    check_choice("x", "a", ("a", "b"))
+    with pytest.raises(ValueError, match="x='c' is not one of 'a', 'b'"):
+        check_choice("x", "c", ("a", "b"))
+
+
+def test_sequences_are_lists():
+    assert check_sequence("x", (k for k in "ab"), "str") == ["a", "b"]
+    assert check_sequence("x", np.array([1, 2]), "int") == [1, 2]
+    with pytest.raises(TypeError, match="x='ab' must be a sequence of str"):
+        check_sequence("x", "ab", "str")
+
+
+def test_numbers_are_arrays():
+    given = [[1, None], [True, 2.5]]
+    assert_array_equal(as_numbers("x", given, "numbers"), [[1, np.nan], [1, 2.5]])
+    frame = pd.DataFrame({"a": [1], "b": [0.5]})
+    assert_array_equal(check_numbers("x", frame, (1, 2)), [[1, 0.5]])
+    with pytest.raises(ValueError, match="x has negative entries, such as -1"):
+        check_numbers("x", [2, -1], (2,), nonnegative=True)
+    with pytest.raises(TypeError, match="x=3 must be 'a' or an array of numbers"):
+        check_numbers("x", 3, (2,), alternatives="'a' or ")

@@ -10,7 +10,7 @@ from sklearn.decomposition import NMF
 
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf.plot import ComponentsDisplay
-from skppdnmf.plot._component_panels import choose_columns
+from skppdnmf.plot._components import choose_columns
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -223,6 +223,10 @@ def test_columns_leave_no_row_empty(n_panels):
     assert rows <= columns
     assert rows * columns - n_panels < columns
     assert choose_columns(n_panels, 2) <= 2
+
+
+def test_columns_are_few_and_full():
+    assert [choose_columns(n) for n in (1, 6, 7, 10, 49)] == [1, 3, 4, 5, 7]
 
 
 @pytest.mark.parametrize(

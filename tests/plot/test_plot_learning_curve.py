@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf.plot import LearningCurveDisplay
-from skppdnmf.plot._histories import distinguish
+from skppdnmf.plot._learning_curve import distinguish
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -57,7 +57,7 @@ def history(n=30, **columns):
     [
         ("exchanges", "Exchanges between neighbours"),
         ("seconds", "Time (s)"),
-        ("bytes", "Sent by all agents (MB)"),
+        ("bytes", "Sent by all agents"),
         ("iterations", "Iterations of block coordinate descent"),
     ],
 )
@@ -276,7 +276,7 @@ def test_bytes_are_counted_in_a_unit():
             strict=True,
         )
     )
-    assert labels[20e6] == "20"
+    assert labels[20e6] == "20 MB"
 
 
 def test_logarithmic_costs():
