@@ -39,7 +39,11 @@ class PathSettings:
     right_penalty: Penalty
     left_alpha: float
     l1_ratio: float
-    exact: bool
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing is rounded: an agent alone has no need to."""
+        return self.n_agents == 1
 
 
 def settings_of(estimator: Any, n_agents: int, n_features: int) -> PathSettings:
