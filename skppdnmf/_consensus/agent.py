@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._paillier.ciphers import Cipher
-from .._paillier.public import public_payload, read_public
+from .._paillier.ciphers import Cipher, public_payload
+from .._paillier.payload import read_public
 from .exchange import DifferenceExchange
 from .factors import Factors
 from .fixed_point import starting_bits

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from .._data.graph import Network
 from .._paillier.ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
-from .._paillier.keygen import (
+from .._paillier.keys import (
     SECURE_KEY_SIZE,
     new_keypair,
     valid_key_size,

@@ -14,7 +14,7 @@ from .._consensus.masks import MaskStream, integer_secrets
 from .._consensus.settings import AgentSettings
 from .._data.graph import Network
 from .._paillier.ciphers import PaillierCipher
-from .._paillier.keygen import new_keypair
+from .._paillier.keys import new_keypair
 from .._paillier.slots import SlotLayout
 from .work import Work, left_layout
 

@@ -13,7 +13,7 @@ from .._consensus.messages import BARE_MESSAGE_BYTES, message_sizes
 from .._consensus.scale import N_VALUES, VALUE_BITS
 from .._consensus.settings import AgentSettings
 from .._data.graph import Network
-from .._paillier.public import public_bytes
+from .._paillier.payload import public_bytes
 from .._paillier.slots import SlotLayout
 from .._secure_sum.left_factor import starts_after
 from .._secure_sum.limbs import N_LIMBS

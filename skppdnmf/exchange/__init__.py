@@ -24,20 +24,26 @@ from .._consensus.messages import (
     Message,
     message_sizes,
 )
-from .._paillier.ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
+from .._paillier.ciphers import (
+    Cipher,
+    PaillierCipher,
+    PlainCipher,
+    SimulatedCipher,
+    public_payload,
+)
 from .._paillier.fixed_base import TABLES
-from .._paillier.keygen import (
+from .._paillier.keys import (
     SECURE_KEY_SIZE,
+    PaillierPrivateKey,
+    PaillierPublicKey,
     generate_keypair,
     new_keypair,
     valid_key_size,
     warn_insecure,
 )
-from .._paillier.keys import PaillierPrivateKey, PaillierPublicKey
 from .._paillier.noise import NoisePool
-from .._paillier.payload import Payload
+from .._paillier.payload import Payload, public_bytes, read_public
 from .._paillier.primes import MIN_KEY_SIZE
-from .._paillier.public import public_bytes, public_payload, read_public
 from .._paillier.slots import SlotLayout
 from .._secure_sum.exchange import SecureSum, Total, Tree
 from .._secure_sum.key_graph import (
