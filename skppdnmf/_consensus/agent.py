@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._paillier.ciphers import Cipher, public_payload
-from .._paillier.payload import read_public
+from .ciphers import Cipher
 from .exchange import DifferenceExchange
 from .factors import Factors
 from .fixed_point import starting_bits
@@ -126,7 +125,7 @@ class Agent:
         factors = self.factors
         balanced = self.settings.balanced
         self._average_of(factors.balance() if balanced else factors.measure())
-        payload = public_payload(self.cipher)
+        payload = self.cipher.public_payload()
         if payload is None:
             self._keys_missing = 0
             return []
@@ -188,7 +187,9 @@ class Agent:
         later = []
         for sender, message in self._inbox:
             if message.kind == KEY:
-                self._publics[self._place[sender]] = read_public(message.payload)
+                self._publics[self._place[sender]] = self.cipher.read_public(
+                    message.payload
+                )
                 self._keys_missing -= 1
             else:
                 later.append((sender, message))

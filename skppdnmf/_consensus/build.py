@@ -13,7 +13,6 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from .._data.graph import Network
-from .._paillier.ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
 from .._paillier.keys import (
     SECURE_KEY_SIZE,
     new_keypair,
@@ -21,6 +20,7 @@ from .._paillier.keys import (
     warn_insecure,
 )
 from .agent import Agent
+from .ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
 from .masks import MaskStream
 from .scale import plan_averaging
 from .settings import AgentSettings

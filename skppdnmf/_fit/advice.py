@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._consensus.scale import MEAN_SQUARED_MASK
+from .._consensus.masks import MEAN_SQUARED_MASK
 from .._consensus.settings import Report
 
 # Sums of dithers above this fraction of the data's part are worth a warning.

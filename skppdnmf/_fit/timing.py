@@ -10,10 +10,10 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from .._consensus.ciphers import PaillierCipher
 from .._consensus.masks import MaskStream, integer_secrets
 from .._consensus.settings import AgentSettings
 from .._data.graph import Network
-from .._paillier.ciphers import PaillierCipher
 from .._paillier.keys import new_keypair
 from .._paillier.slots import SlotLayout
 from .work import Work, left_layout

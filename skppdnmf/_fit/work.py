@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._consensus.exchange import MASK_BITS, value_layout, with_spare
-from .._consensus.fixed_point import fixed_point
+from .._consensus.fixed_point import fixed_point, value_layout, with_spare
+from .._consensus.masks import MASK_BITS
 from .._consensus.messages import BARE_MESSAGE_BYTES, message_sizes
 from .._consensus.scale import N_VALUES, VALUE_BITS
 from .._consensus.settings import AgentSettings

@@ -1,13 +1,21 @@
 """What crosses an edge: slots, masks, ciphers and keys."""
 
-from .._consensus.exchange import (
-    MASK_BITS,
-    DifferenceExchange,
+from .._consensus.ciphers import (
+    Cipher,
+    PaillierCipher,
+    PlainCipher,
+    SimulatedCipher,
+    public_payload,
+)
+from .._consensus.exchange import DifferenceExchange
+from .._consensus.fixed_point import (
+    fixed_point,
+    starting_bits,
     value_layout,
     with_spare,
 )
-from .._consensus.fixed_point import fixed_point, starting_bits
 from .._consensus.masks import (
+    MASK_BITS,
     MaskStream,
     draw_factors,
     draw_secrets,
@@ -23,13 +31,6 @@ from .._consensus.messages import (
     WIDEN,
     Message,
     message_sizes,
-)
-from .._paillier.ciphers import (
-    Cipher,
-    PaillierCipher,
-    PlainCipher,
-    SimulatedCipher,
-    public_payload,
 )
 from .._paillier.fixed_base import TABLES
 from .._paillier.keys import (

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._consensus.exchange import MASK_BITS
+from ..._consensus.masks import MASK_BITS
 from .._views.transcript import AgentView, Label, Transcript
 from .attack import attacker_view
 from .leakage import Leakage

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from ..._consensus.exchange import MASK_BITS
+from ..._consensus.masks import MASK_BITS
 from .._views.transcript import AgentView, Label, Transcript
 from .attack import NeighbourAttack
 from .equations import FirstIteration, data_from

@@ -6,18 +6,23 @@ An agent holds one cipher. Its `request` asks, a neighbour's `reply` answers, it
     request = cipher_i.request(u_i, layout)                     # E_i(-u_i)
     reply = cipher_j.reply(cipher_i.public, request, u_j, masks, dither, layout)
     masked = cipher_i.open(reply, layout)                       # G (u_j - u_i) + dither
+
+Everything in which encrypted exchanges differ is a method of the cipher: how values
+become numbers, how wide these may be, what secrets mask them, what an answer is worth
+and how a public key travels. `DifferenceExchange` asks no cipher what it is; another
+scheme is another class here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..exceptions import CorruptedMessageError
-from .batch import (
+from .._paillier.batch import (
     decrypt,
     deserialise,
     encrypt,
@@ -26,9 +31,9 @@ from .batch import (
     respond,
     serialise,
 )
-from .keys import PaillierPrivateKey, PaillierPublicKey
-from .noise import NoisePool, responder_bits
-from .payload import (
+from .._paillier.keys import PaillierPrivateKey, PaillierPublicKey
+from .._paillier.noise import NoisePool, responder_bits
+from .._paillier.payload import (
     REPLY,
     REQUEST,
     Payload,
@@ -39,8 +44,10 @@ from .payload import (
     n_ciphertexts,
     plain_bytes,
     public_bytes,
+    read_public,
 )
-from .slots import (
+from .._paillier.slots import (
+    MAX_VALUE_BITS,
     SlotLayout,
     answer,
     check_dither,
@@ -51,6 +58,20 @@ from .slots import (
     pack_slots,
     unpack_slots,
 )
+from ..exceptions import CorruptedMessageError
+from .fixed_point import (
+    answer_unit,
+    fixed_point,
+    largest_magnitude,
+    value_layout,
+    widest_values,
+)
+from .masks import MaskStream, draw_factors, draw_secrets
+
+SHORT_ROW = 2048  # rows up to this length are handled together
+
+# What an agent sends as replies, and the masks in them, one for each neighbour.
+Answers = tuple[list[Payload], list[NDArray[np.float64]]]
 
 
 @runtime_checkable
@@ -62,8 +83,30 @@ class Cipher(Protocol):
         """What neighbours need in order to answer; holds no secret."""
         ...
 
-    def request(self, values: Any, layout: SlotLayout) -> Payload:
-        """Encrypt the negated values under one's own key."""
+    def public_payload(self) -> Payload | None:
+        """Write what neighbours need; None if they need nothing."""
+        ...
+
+    def read_public(self, payload: Payload | None) -> Any:
+        """Read what a neighbour's `public_payload` has written."""
+        ...
+
+    def encode(self, values: Any, n_max: Any) -> tuple[Any, int]:
+        """Turn floats into the numbers to exchange, and say what bits they need."""
+        ...
+
+    def widest_values(self, key_size: int) -> int:
+        """Bits of the widest numbers that keys of this size hold."""
+        ...
+
+    def layout(
+        self, n_values: int, value_bits: int, n_max: Any, masking: str, key_size: int
+    ) -> Any:
+        """Lay out numbers of so many bits; an OverflowError if they do not fit."""
+        ...
+
+    def request(self, values: Any, layout: Any) -> Payload:
+        """Encrypt the negated numbers under one's own key."""
         ...
 
     def reply(
@@ -73,17 +116,43 @@ class Cipher(Protocol):
         values: Any,
         masks: Any,
         dither: Any,
-        layout: SlotLayout,
+        layout: Any,
     ) -> Payload:
         """Answer a neighbour's request under the neighbour's key."""
         ...
 
-    def open(self, reply: Payload, layout: SlotLayout) -> np.ndarray:
+    def answer_many(
+        self,
+        publics: Sequence[Any],
+        requests: Sequence[Payload],
+        values: Any,
+        streams: Sequence[MaskStream],
+        layouts: Sequence[Any],
+    ) -> Answers:
+        """Answer several neighbours with secrets drawn from the edges' streams.
+
+        Returns the replies and, for each, its masks as floats: one for each value,
+        or a single one.
+        """
+        ...
+
+    def open(self, reply: Payload, layout: Any) -> np.ndarray:
         """Read a neighbour's answer."""
         ...
 
+    def answer_unit(self, n_max: Any) -> float:
+        """Return what a unit of an opened answer times one's own mask is worth."""
+        ...
 
-def _check_length(array: Any, layout: SlotLayout | None, name: str) -> np.ndarray:
+
+class PlainLayout(NamedTuple):
+    """What an exchange of floats has instead of slots."""
+
+    n_values: int
+    masking: str
+
+
+def _check_length(array: Any, layout: Any, name: str) -> np.ndarray:
     """Return a 1-D float array of the layout's length."""
     array = np.asarray(array, dtype=np.float64)
     if array.ndim != 1 or (layout is not None and len(array) != layout.n_values):
@@ -111,7 +180,32 @@ class PlainCipher:
 
     public = None
 
-    def request(self, values: Any, layout: SlotLayout | None = None) -> Payload:
+    def public_payload(self) -> None:
+        """Return None: there is no key to send."""
+
+    def read_public(self, payload: Payload | None) -> None:
+        """Return None: there is no key to read."""
+
+    def encode(self, values: Any, n_max: Any = None) -> tuple[Any, int]:
+        """Return finite values as they are, which need no slots."""
+        largest_magnitude(values)
+        return values, 0
+
+    def widest_values(self, key_size: int) -> int:
+        """Return the most that a message can name."""
+        return MAX_VALUE_BITS
+
+    def layout(
+        self, n_values: int, value_bits: int, n_max: Any, masking: str, key_size: int
+    ) -> PlainLayout:
+        """Say how many values there are, and whether one mask serves them all."""
+        return PlainLayout(n_values, masking)
+
+    def answer_unit(self, n_max: Any) -> float:
+        """Return 1: nothing was scaled."""
+        return 1.0
+
+    def request(self, values: Any, layout: Any = None) -> Payload:
         """Return the negated values."""
         data = -_check_length(values, layout, "values")
         return Payload(data, 0, plain_bytes(data))
@@ -123,7 +217,7 @@ class PlainCipher:
         values: Any,
         masks: Any,
         dither: Any = None,
-        layout: SlotLayout | None = None,
+        layout: Any = None,
     ) -> Payload:
         """Return ``g * (U_j - U_i)``."""
         values = _check_length(values, layout, "values")
@@ -135,7 +229,25 @@ class PlainCipher:
         data *= masks
         return Payload(data, 0, plain_bytes(data))
 
-    def open(self, reply: Payload, layout: SlotLayout | None = None) -> np.ndarray:
+    def answer_many(
+        self,
+        publics: Sequence[Any],
+        requests: Sequence[Payload],
+        values: Any,
+        streams: Sequence[MaskStream],
+        layouts: Sequence[PlainLayout],
+    ) -> Answers:
+        """Answer one by one, with secret factors that are not rounded."""
+        payloads, drawn = [], []
+        edges = zip(publics, requests, streams, layouts, strict=True)
+        for public, request, stream, layout in edges:
+            (masks,) = draw_factors([stream], *layout)
+            reply = self.reply(public, request, values, masks, None, layout)
+            payloads.append(reply)
+            drawn.append(masks)
+        return payloads, drawn
+
+    def open(self, reply: Payload, layout: Any = None) -> np.ndarray:
         """Return the answer."""
         return _check_length(reply.data, layout, "reply")
 
@@ -171,6 +283,31 @@ class SimulatedCipher:
     def __init__(self, key_size: int = 2048) -> None:
         self.key_size = key_size
         self._last_layout: SlotLayout | None = None
+
+    def public_payload(self) -> Payload:
+        """Return a payload that weighs as much as a real key."""
+        return Payload(None, 0, public_bytes(self.key_size))
+
+    def read_public(self, payload: Payload | None) -> None:
+        """Return None: a simulated key says nothing."""
+
+    def encode(self, values: Any, n_max: Any) -> tuple[Any, int]:
+        """Round to fixed point; integers stay in floats where these are exact."""
+        return fixed_point(values, n_max, floats=True)
+
+    def widest_values(self, key_size: int) -> int:
+        """Bits of the widest integers that fit into a plaintext."""
+        return widest_values(key_size)
+
+    def layout(
+        self, n_values: int, value_bits: int, n_max: Any, masking: str, key_size: int
+    ) -> SlotLayout:
+        """Lay out slots; an OverflowError if not even one fits into a plaintext."""
+        return value_layout(n_values, value_bits, n_max, masking, key_size)
+
+    def answer_unit(self, n_max: Any) -> float:
+        """Return what a unit of an integer answer times an integer mask is worth."""
+        return answer_unit(n_max)
 
     def _payload(self, data: np.ndarray, kind: int, layout: SlotLayout) -> Payload:
         """Wrap numbers with the traffic that their ciphertexts would cause."""
@@ -222,6 +359,27 @@ class SimulatedCipher:
         dither = check_dither(dither, masks, layout)
         return self._payload(answer(values, numbers, masks, dither), REPLY, layout)
 
+    def answer_many(
+        self,
+        publics: Sequence[Any],
+        requests: Sequence[Payload],
+        values: Any,
+        streams: Sequence[MaskStream],
+        layouts: Sequence[SlotLayout],
+    ) -> Answers:
+        """Answer several neighbours, together where that is faster."""
+        if len(requests) > 1 and len(values) <= SHORT_ROW:
+            masks, dithers = draw_secrets(streams, layouts[0])
+            payloads = self.reply_many(requests, values, masks, dithers, layouts)
+            return payloads, list(masks)
+        # Long rows are masked one by one, while they are in the processor's cache.
+        payloads, drawn = [], []
+        for stream, request, layout in zip(streams, requests, layouts, strict=True):
+            (row,), (dither,) = draw_secrets([stream], layout)
+            payloads.append(self.reply_drawn(request, values, row, dither, layout))
+            drawn.append(row)
+        return payloads, drawn
+
     def reply_drawn(
         self,
         request: Payload,
@@ -257,23 +415,23 @@ class SimulatedCipher:
 
     def reply_many(
         self,
-        requests: list[Payload],
+        requests: Sequence[Payload],
         values: np.ndarray,
         masks: np.ndarray,
         dithers: np.ndarray,
-        layouts: list[SlotLayout],
+        layouts: Sequence[SlotLayout],
     ) -> list[Payload]:
         """Answer several neighbours at once, as `reply_drawn` would one by one.
 
         Parameters
         ----------
-        requests : list of n Payload
+        requests : sequence of n Payload
             One for each neighbour.
         values : ndarray of shape (n_values,)
             The agent's own integers, in any dtype that holds them.
         masks, dithers : ndarray of shape (n, n_values) or (n, 1)
             Integers held by floats, a row for each neighbour.
-        layouts : list of n SlotLayout
+        layouts : sequence of n SlotLayout
             The neighbours' layouts.
 
         Returns
@@ -392,6 +550,32 @@ class PaillierCipher:
         """Bits of the agent's key."""
         return self.public.key_size
 
+    def public_payload(self) -> Payload:
+        """Write the public key."""
+        return key_payload(self.public)
+
+    def read_public(self, payload: Payload | None) -> PaillierPublicKey | None:
+        """Read a neighbour's public key; a CorruptedMessageError if it is none."""
+        return read_public(payload)
+
+    def encode(self, values: Any, n_max: Any) -> tuple[Any, int]:
+        """Round to fixed point."""
+        return fixed_point(values, n_max)
+
+    def widest_values(self, key_size: int) -> int:
+        """Bits of the widest integers that fit into a plaintext."""
+        return widest_values(key_size)
+
+    def layout(
+        self, n_values: int, value_bits: int, n_max: Any, masking: str, key_size: int
+    ) -> SlotLayout:
+        """Lay out slots; an OverflowError if not even one fits into a plaintext."""
+        return value_layout(n_values, value_bits, n_max, masking, key_size)
+
+    def answer_unit(self, n_max: Any) -> float:
+        """Return what a unit of an integer answer times an integer mask is worth."""
+        return answer_unit(n_max)
+
     def _payload(
         self, kind: int, public: PaillierPublicKey, numbers: list[Any], layout: Any
     ) -> Payload:
@@ -506,6 +690,27 @@ class PaillierCipher:
         answers = self._run(respond, fixed, groups, factors, plaintexts, noise)
         return self._payload(REPLY, public, answers, layout)
 
+    def answer_many(
+        self,
+        publics: Sequence[Any],
+        requests: Sequence[Payload],
+        values: Any,
+        streams: Sequence[MaskStream],
+        layouts: Sequence[SlotLayout],
+    ) -> Answers:
+        """Answer several neighbours one by one, each under its own key."""
+        payloads, drawn = [], []
+        edges = zip(publics, requests, streams, layouts, strict=True)
+        for public, request, stream, layout in edges:
+            (masks,), (dither,) = draw_secrets([stream], layout)
+            whole = masks.astype(np.int64)
+            factors = int(whole[0]) if layout.masking == "scalar" else whole
+            dither = dither.astype(np.int64)
+            reply = self.reply(public, request, values, factors, dither, layout)
+            payloads.append(reply)
+            drawn.append(masks)
+        return payloads, drawn
+
     def open(self, reply: Payload, layout: SlotLayout) -> np.ndarray:
         """Decrypt a neighbour's answer.
 
@@ -567,8 +772,4 @@ def public_payload(cipher: Cipher) -> Payload | None:
     >>> public_payload(SimulatedCipher(2048)).n_bytes
     513
     """
-    if isinstance(cipher, PlainCipher):
-        return None
-    if isinstance(cipher, SimulatedCipher):
-        return Payload(None, 0, public_bytes(cipher.key_size))
-    return key_payload(cipher.public)
+    return cipher.public_payload()
