@@ -81,7 +81,7 @@ class WrongKeyError(ValueError):
     """
 
 
-class AgentLost(ConnectionError):
+class AgentLost(ConnectionError):  # noqa: N818 - it is an event, as well
     """An agent can no longer be reached: raised by whoever carries its envelopes.
 
     It is what counts as leaving. Any other exception of an agent is a fault of the

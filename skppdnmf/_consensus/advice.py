@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._agent import Report
-from .scale import MEAN_SQUARED_MASK
+from .masks import MEAN_SQUARED_MASK
 
 # Sums of dithers above this fraction of the data's part are worth a warning.
 _MOST_DITHER = 0.05

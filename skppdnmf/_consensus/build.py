@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._data.graph import Network
-from .._paillier.ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
-from .._paillier.keygen import (
+from .._paillier.keys import (
     SECURE_KEY_SIZE,
     new_keypair,
     valid_key_size,
     warn_insecure,
 )
 from .agent import ConsensusAgent
+from .ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
 from .masks import MaskStream
 from .settings import AgentSettings
 

@@ -11,15 +11,14 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from .._data.graph import Network
-from .._paillier.ciphers import PaillierCipher
-from .._paillier.keygen import new_keypair
-from .._paillier.public import public_bytes
+from .._paillier.keys import new_keypair
+from .._paillier.payload import public_bytes
 from .._paillier.slots import SlotLayout
 from .._warn import warn_user
 from ..exceptions import CostWarning
-from .exchange import MASK_BITS, value_layout, with_spare
-from .fixed_point import fixed_point
-from .masks import MaskStream, integer_secrets
+from .ciphers import PaillierCipher
+from .fixed_point import fixed_point, value_layout, with_spare
+from .masks import MASK_BITS, MaskStream, integer_secrets
 from .messages import BARE_MESSAGE_BYTES, message_sizes
 from .scale import N_VALUES, VALUE_BITS
 from .settings import AgentSettings

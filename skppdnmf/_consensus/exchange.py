@@ -8,92 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._paillier.ciphers import Cipher, SimulatedCipher
-from .._paillier.payload import Payload
-from .._paillier.slots import SlotLayout, slot_width
-from .fixed_point import SPARE_BITS, fixed_point, largest_magnitude
-from .masks import MaskStream, draw_factors, draw_secrets
+from .ciphers import SHORT_ROW, Cipher
+from .fixed_point import widened
+from .masks import MaskStream
 from .messages import REPLY, REQUEST, WIDEN, Message
-
-MASK_BITS = 12
-_SHORT_ROW = 2048  # rows up to this length are handled together
-
-
-def value_layout(
-    n_values: int, value_bits: int, n_max: float, masking: str, key_size: int
-) -> SlotLayout:
-    """Lay out slots for an agent's values, or say what to change if none fits.
-
-    Parameters
-    ----------
-    n_values : int
-        Number of values of an agent.
-    value_bits : int
-        Width of the values in bits.
-    n_max : float
-        Fixed-point scale, which errors name.
-    masking : {"entrywise", "scalar"}
-        As for `DifferenceExchange`.
-    key_size : int
-        Bits of the keys.
-
-    Returns
-    -------
-    SlotLayout
-        With masks of ``MASK_BITS`` bits.
-
-    Raises
-    ------
-    OverflowError
-        If the values fit no slot of a plaintext.
-
-    Examples
-    --------
-    >>> from skppdnmf.exchange import value_layout
-    >>> value_layout(640, 24, 1e6, "scalar", 2048).slots_per_plaintext
-    52
-    """
-    try:
-        return SlotLayout(n_values, value_bits, MASK_BITS, masking, key_size)
-    except (OverflowError, ValueError) as error:
-        most = _widest_values(key_size)
-        limit = f"2**{most}" if most > 0 else "no value at all"
-        raise OverflowError(
-            f"values of {value_bits} bits (n_max={n_max:g} times entries of the left "
-            f"factor of up to 2**{value_bits} / n_max) do not fit into a slot; "
-            f"key_size={key_size} holds {limit}. Use "
-            f"key_size={SlotLayout.smallest_key(value_bits, MASK_BITS)} or more, or a "
-            "smaller n_max"
-        ) from error
-
-
-def with_spare(bits: int, key_size: int) -> int:
-    """Return the slots' width for values, with spare bits where they fit.
-
-    Parameters
-    ----------
-    bits : int
-        What the values need.
-    key_size : int
-        Bits of the keys.
-
-    Returns
-    -------
-    int
-        At least `bits`, even where these do not fit.
-
-    Examples
-    --------
-    >>> from skppdnmf.exchange import with_spare
-    >>> with_spare(40, 2048), with_spare(40, 56)
-    (42, 40)
-    """
-    return max(bits, min(bits + SPARE_BITS, _widest_values(key_size)))
-
-
-def _widest_values(key_size: int) -> int:
-    """Bits of the widest values whose slot fits into a plaintext."""
-    return key_size - 1 - slot_width(0, MASK_BITS)
 
 
 class DifferenceExchange:
@@ -113,7 +31,7 @@ class DifferenceExchange:
     n_values : int
         Number of values of an agent.
     n_max : float or None
-        Fixed-point scale; None exchanges floats (with `PlainCipher`).
+        Fixed-point scale; `PlainCipher`, which does not round, ignores it.
     masking : {"entrywise", "scalar"}
         One secret factor for each value, or one for each round.
     key_size : int
@@ -165,29 +83,26 @@ class DifferenceExchange:
         self.n_max = n_max
         self.masking = masking
         self.key_size = key_size
-        self.value_bits = max(1, min(value_bits, _widest_values(key_size)))
+        self._widest = cipher.widest_values(key_size)
+        self.value_bits = max(1, min(value_bits, self._widest))
         self._streams = list(streams)
         self.name = name
         self.round = -1
         self._waiting: set[int] = set()
-        self._layouts: dict[int, SlotLayout] = {}
+        self._layouts: dict[int, Any] = {}
 
-    def _layout(self, value_bits: int) -> SlotLayout:
-        """Slots for values of this width; an error that says what to change."""
+    def _layout(self, value_bits: int) -> Any:
+        """Lay out slots for values of this width, or say whose values fit none."""
         layout = self._layouts.get(value_bits)
         if layout is None:
-            layout = self._layouts[value_bits] = self._make_layout(value_bits)
+            try:
+                layout = self.cipher.layout(
+                    self.n_values, value_bits, self.n_max, self.masking, self.key_size
+                )
+            except OverflowError as error:
+                raise OverflowError(f"{self.name}: {error}") from error
+            self._layouts[value_bits] = layout
         return layout
-
-    def _make_layout(self, value_bits: int) -> SlotLayout:
-        """Lay out slots, or say whose values fit none."""
-        assert self.n_max is not None
-        try:
-            return value_layout(
-                self.n_values, value_bits, self.n_max, self.masking, self.key_size
-            )
-        except OverflowError as error:
-            raise OverflowError(f"{self.name}: {error}") from error
 
     def begin(
         self,
@@ -231,19 +146,11 @@ class DifferenceExchange:
         if not self._active:
             return requests
         try:
-            if self.n_max is None:
-                largest_magnitude(values)
-                self._values: Any = values
-            else:
-                self._values, self._needed_bits = fixed_point(
-                    values, self.n_max, isinstance(self.cipher, SimulatedCipher)
-                )
+            self._values, self._needed_bits = self.cipher.encode(values, self.n_max)
         except OverflowError as error:
             raise OverflowError(f"{self.name}: {error}") from error
-        if self.n_max is not None:
-            if self._needed_bits > self.value_bits:
-                self.value_bits = with_spare(self._needed_bits, self.key_size)
-            self._layout(self.value_bits)  # or say now that nothing fits
+        if self._needed_bits > self.value_bits:
+            self.value_bits = widened(self._needed_bits, self._widest)
         request = self._request()
         for k in self._active:
             requests[k] = request
@@ -251,8 +158,7 @@ class DifferenceExchange:
 
     def _request(self) -> Message:
         """Encrypt the values in slots of the current width."""
-        layout = None if self.n_max is None else self._layout(self.value_bits)
-        payload = self.cipher.request(self._values, layout)  # type: ignore[arg-type]
+        payload = self.cipher.request(self._values, self._layout(self.value_bits))
         return Message(
             REQUEST, self.round, self.value_bits, *self._along, payload=payload
         )
@@ -271,72 +177,33 @@ class DifferenceExchange:
             The replies, each a ``WIDEN`` where this agent's values do not fit the
             neighbour's slots.
         """
-        fits = [
-            self.n_max is None or self._needed_bits <= request.value_bits
-            for *_, request in asked
-        ]
+        fits = [self._needed_bits <= request.value_bits for *_, request in asked]
         if all(fits):
             return self._replies(asked)
         replies = iter(
             self._replies([one for one, fit in zip(asked, fits, strict=True) if fit])
         )
-        width = with_spare(self._needed_bits, self.key_size)
+        width = widened(self._needed_bits, self._widest)
         return [
             next(replies) if fit else Message(WIDEN, self.round, width) for fit in fits
         ]
 
     def _replies(self, asked: list[tuple[int, Any, Message]]) -> list[Message]:
         """Answer neighbours whose slots hold this agent's values."""
-        cipher = self.cipher
-        # Long rows are masked one by one, while they are in the processor's cache.
-        together = (
-            len(asked) > 1
-            and isinstance(cipher, SimulatedCipher)
-            and self.n_values <= _SHORT_ROW
+        requests: list[Any] = [request.payload for *_, request in asked]
+        payloads, masks = self.cipher.answer_many(
+            [public for _, public, _ in asked],
+            requests,
+            self._values,
+            [self._streams[k] for k, *_ in asked],
+            [self._layout(request.value_bits) for *_, request in asked],
         )
-        if together:
-            payloads = self._masked_together(cipher, asked)  # type: ignore[arg-type]
-        else:
-            payloads = [self._masked(*one) for one in asked]
+        for (k, *_), row in zip(asked, masks, strict=True):
+            self._masks[k] = row
         return [
             Message(REPLY, self.round, request.value_bits, payload=payload)
             for (*_, request), payload in zip(asked, payloads, strict=True)
         ]
-
-    def _masked_together(
-        self, cipher: SimulatedCipher, asked: list[tuple[int, Any, Message]]
-    ) -> list[Payload]:
-        """Mask and blind the differences for several neighbours at once."""
-        layouts = [self._layout(request.value_bits) for *_, request in asked]
-        streams = [self._streams[k] for k, *_ in asked]
-        masks, dithers = draw_secrets(streams, layouts[0])
-        for (k, *_), row in zip(asked, masks, strict=True):
-            self._masks[k] = row
-        requests: list[Any] = [request.payload for *_, request in asked]
-        return cipher.reply_many(requests, self._values, masks, dithers, layouts)
-
-    def _masked(self, k: int, public: Any, message: Message) -> Payload:
-        """Mask and blind the differences for one neighbour."""
-        cipher, request = self.cipher, message.payload
-        assert request is not None
-        if self.n_max is None:
-            (masks,) = draw_factors([self._streams[k]], self.n_values, self.masking)
-            self._masks[k] = masks
-            return cipher.reply(public, request, self._values, masks, None, None)  # type: ignore[arg-type]
-        layout = self._layout(message.value_bits)
-        (masks,), (dithers,) = draw_secrets([self._streams[k]], layout)
-        self._masks[k] = masks
-        if isinstance(cipher, SimulatedCipher):
-            return cipher.reply_drawn(request, self._values, masks, dithers, layout)
-        factors = masks.astype(np.int64)
-        return cipher.reply(
-            public,
-            request,
-            self._values,
-            int(factors[0]) if self.masking == "scalar" else factors,
-            dithers.astype(np.int64),
-            layout,
-        )
 
     def accept(self, k: int, reply: Message) -> Message | None:
         """Take neighbour k's reply.
@@ -356,8 +223,8 @@ class DifferenceExchange:
         if reply.kind == WIDEN:
             self.value_bits = max(self.value_bits, reply.value_bits)
             return self._request()
-        layout = None if self.n_max is None else self._layout(reply.value_bits)
-        self._answers[k] = self.cipher.open(reply.payload, layout)  # type: ignore[arg-type]
+        payload: Any = reply.payload
+        self._answers[k] = self.cipher.open(payload, self._layout(reply.value_bits))
         self._waiting.discard(k)
         return None
 
@@ -376,10 +243,9 @@ class DifferenceExchange:
             k-th neighbour j; zero where the neighbour took no part.
         """
         result = np.zeros((self.n_neighbours, self.n_values))
-        scale = 1.0 if self.n_max is None else 0.25**MASK_BITS / self.n_max
         for k in self._active:
             np.multiply(_floats(self._answers[k]), self._masks[k], out=result[k])
-        result *= scale
+        result *= self.cipher.answer_unit(self.n_max)
         return result
 
     def weighted_sum(self, weights: Sequence[float] | None = None) -> NDArray:
@@ -395,7 +261,7 @@ class DifferenceExchange:
         ndarray of shape (n_values,)
             ``sum_j weight_j g_ij g_ji (u_j - u_i)``.
         """
-        if self.n_values <= _SHORT_ROW and len(self._active) > 1:
+        if self.n_values <= SHORT_ROW and len(self._active) > 1:
             answers = _floats(np.array([self._answers[k] for k in self._active]))
             answers *= np.array([self._masks[k] for k in self._active])
             if weights is None:
@@ -411,8 +277,7 @@ class DifferenceExchange:
                 total = part if total is None else np.add(total, part, out=total)
             if total is None:
                 return np.zeros(self.n_values)
-        if self.n_max is not None:
-            total *= 0.25**MASK_BITS / self.n_max
+        total *= self.cipher.answer_unit(self.n_max)
         return total
 
 

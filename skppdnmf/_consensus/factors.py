@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .._agent import Report, Witness
 from .._nmf import admm
 from .._nmf.penalties import Penalty, balancing_scale, left_penalty, right_penalty
-from .scale import MEAN_MASK_PRODUCT
+from .masks import MEAN_MASK_PRODUCT
 from .settings import AgentSettings
 
 # The penalties under mu = eta = 1, as a fraction of the data's scale, and the

@@ -1,4 +1,4 @@
-"""Fixed-point numbers: what a float becomes before it is sent."""
+"""Fixed-point numbers, which floats become before they are sent, and their slots."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._paillier.slots import EXACT_BITS
+from .._paillier.slots import EXACT_BITS, SlotLayout, slot_width
+from .masks import MASK_BITS
 
 # Slots get this many bits more than the values need when they are widened, so that
 # slowly growing values do not ask for wider slots round after round.
@@ -99,3 +100,90 @@ def starting_bits(start: NDArray[np.floating], n_max: float | None) -> int:
         If the start is not finite after scaling.
     """
     return fixed_point(start.ravel(), n_max or 1.0)[1] + SPARE_BITS
+
+
+def value_layout(
+    n_values: int, value_bits: int, n_max: float, masking: str, key_size: int
+) -> SlotLayout:
+    """Lay out slots for an agent's values, or say what to change if none fits.
+
+    Parameters
+    ----------
+    n_values : int
+        Number of values of an agent.
+    value_bits : int
+        Width of the values in bits.
+    n_max : float
+        Fixed-point scale, which errors name.
+    masking : {"entrywise", "scalar"}
+        As for `DifferenceExchange`.
+    key_size : int
+        Bits of the keys.
+
+    Returns
+    -------
+    SlotLayout
+        With masks of ``MASK_BITS`` bits.
+
+    Raises
+    ------
+    OverflowError
+        If the values fit no slot of a plaintext.
+
+    Examples
+    --------
+    >>> from skppdnmf.exchange import value_layout
+    >>> value_layout(640, 24, 1e6, "scalar", 2048).slots_per_plaintext
+    52
+    """
+    try:
+        return SlotLayout(n_values, value_bits, MASK_BITS, masking, key_size)
+    except (OverflowError, ValueError) as error:
+        most = widest_values(key_size)
+        limit = f"2**{most}" if most > 0 else "no value at all"
+        raise OverflowError(
+            f"values of {value_bits} bits (n_max={n_max:g} times entries of the left "
+            f"factor of up to 2**{value_bits} / n_max) do not fit into a slot; "
+            f"key_size={key_size} holds {limit}. Use "
+            f"key_size={SlotLayout.smallest_key(value_bits, MASK_BITS)} or more, or a "
+            "smaller n_max"
+        ) from error
+
+
+def with_spare(bits: int, key_size: int) -> int:
+    """Return the slots' width for values, with spare bits where they fit.
+
+    Parameters
+    ----------
+    bits : int
+        What the values need.
+    key_size : int
+        Bits of the keys.
+
+    Returns
+    -------
+    int
+        At least `bits`, even where these do not fit.
+
+    Examples
+    --------
+    >>> from skppdnmf.exchange import with_spare
+    >>> with_spare(40, 2048), with_spare(40, 56)
+    (42, 40)
+    """
+    return widened(bits, widest_values(key_size))
+
+
+def widened(bits: int, widest: int) -> int:
+    """Add spare bits, as far as the widest values go."""
+    return max(bits, min(bits + SPARE_BITS, widest))
+
+
+def widest_values(key_size: int) -> int:
+    """Bits of the widest values whose slot fits into a plaintext."""
+    return key_size - 1 - slot_width(0, MASK_BITS)
+
+
+def answer_unit(n_max: float) -> float:
+    """Return what a unit of ``G_ij G_ji (u_j - u_i)`` is worth."""
+    return 0.25**MASK_BITS / n_max

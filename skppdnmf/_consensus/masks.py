@@ -15,7 +15,11 @@ from .._paillier.slots import SlotLayout
 
 Floats = NDArray[np.float64]
 
+MASK_BITS = 12  # of the masks of an exchange
 LEAST_MASK = 0.1  # masks come from [0.1, 1] times the largest
+# Mean of g_ij g_ji, both uniform on [0.1, 1].
+MEAN_MASK_PRODUCT = 0.55**2
+MEAN_SQUARED_MASK = 0.37  # of one of them: (1 - 0.1**3) / (3 * 0.9)
 MOST_DRAWN_BITS = 12  # of a mask: one word of 32 bits serves for it and its dither
 _WORD_BYTES = 4
 _BLOCK_WORDS = BLOCK_BYTES // _WORD_BYTES

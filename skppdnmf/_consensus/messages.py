@@ -6,6 +6,7 @@ import math
 import struct
 from typing import NamedTuple
 
+from .._agent import ENVELOPE_BYTES
 from .._paillier.payload import (
     HEADER_BYTES,
     PLAIN_VALUE_BYTES,
@@ -16,7 +17,6 @@ from .._paillier.payload import (
 from .._paillier.payload import REPLY as REPLY_PAYLOAD
 from .._paillier.payload import REQUEST as REQUEST_PAYLOAD
 from .._paillier.slots import SlotLayout
-from .._agent import ENVELOPE_BYTES
 from ..exceptions import CorruptedMessageError
 
 KEY, REQUEST, REPLY, WIDEN = range(4)

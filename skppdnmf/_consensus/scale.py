@@ -18,12 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .masks import MEAN_MASK_PRODUCT
+
 N_VALUES = 2
 N_MAX = 2.0**32
 VALUE_BITS = 45  # the logarithm of a double's square lies within +-2200
-# Mean of g_ij g_ji, both uniform on [0.1, 1].
-MEAN_MASK_PRODUCT = 0.55**2
-MEAN_SQUARED_MASK = 0.37  # of one of them: (1 - 0.1**3) / (3 * 0.9)
 
 _REDUCTION = 1e4  # by which the rounds shrink the differences between agents
 _MAX_ROUNDS = 200

@@ -1,1 +1,1 @@
-"""The Paillier cipher: keys, noise, slots, batches."""
+"""The Paillier cryptosystem: keys, noise, slots, batches, payloads."""

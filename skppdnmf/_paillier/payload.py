@@ -1,4 +1,4 @@
-"""The bytes that cross an edge: one fixed header, then fixed-width numbers."""
+"""The bytes that cross an edge: ciphertexts behind one fixed header, public keys."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..exceptions import CorruptedMessageError, WrongKeyError
+from .keys import SCHEMES, PaillierPublicKey
 from .slots import MASKINGS, SlotLayout
 
 MAGIC = b"SKPN"
 VERSION = 1
 REQUEST, REPLY = 1, 2
 KINDS = {REQUEST: "request", REPLY: "reply"}
-KEY_ID_BYTES = 16
 # magic, version, kind, masking, slot count | key id | layout | ciphertexts
 _HEADER = struct.Struct(">4sBBBx16sQHHII")
 HEADER_BYTES = _HEADER.size
 PLAIN_VALUE_BYTES = 8  # a float64
+_SCHEMES = ("full", *SCHEMES)  # the first byte of a public key
 
 
 class Payload(NamedTuple):
@@ -119,3 +120,56 @@ def check_header(data: bytes, kind: int, key_id: bytes, layout: SlotLayout) -> N
 def plain_bytes(values: np.ndarray) -> int:
     """Bytes of an unencrypted message."""
     return HEADER_BYTES + PLAIN_VALUE_BYTES * len(values)
+
+
+def key_payload(key: PaillierPublicKey) -> Payload:
+    """Write a public key: its scheme, n and h, in a fixed number of bytes."""
+    width = _number_bytes(key.key_size)
+    data = (
+        bytes([_SCHEMES.index(key.scheme)])
+        + int(key.n).to_bytes(width, "big")
+        + int(key.h or 0).to_bytes(width, "big")
+    )
+    return Payload(data, 0, len(data))
+
+
+def read_public(payload: Payload | None) -> PaillierPublicKey | None:
+    """Read a neighbour's public key.
+
+    Parameters
+    ----------
+    payload : Payload
+        What `public_payload` returned at the neighbour.
+
+    Returns
+    -------
+    PaillierPublicKey or None
+        None if the key was a simulated one.
+
+    Raises
+    ------
+    CorruptedMessageError
+        If the payload is no key.
+    """
+    data = payload.data if payload else None
+    if data is None:
+        return None
+    width, odd = divmod(len(data) - 1, 2)
+    if odd or width < 1 or data[0] >= len(_SCHEMES):
+        raise CorruptedMessageError(f"a message of {len(data)} bytes is no public key")
+    n = int.from_bytes(data[1 : 1 + width], "big")
+    h = int.from_bytes(data[1 + width :], "big")
+    try:
+        return PaillierPublicKey(n, h or None, _SCHEMES[data[0]])
+    except ValueError as error:
+        raise CorruptedMessageError(f"no public key: {error}") from error
+
+
+def public_bytes(key_size: int) -> int:
+    """Bytes of a public key on the wire."""
+    return 1 + 2 * _number_bytes(key_size)
+
+
+def _number_bytes(key_size: int) -> int:
+    """Bytes of a number below the modulus."""
+    return -(-key_size // 8)

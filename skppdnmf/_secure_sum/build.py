@@ -75,5 +75,8 @@ def make_sum_agents(
         sums = SecureSum(
             i, names[i], trees, key_graph, network.neighbours[i].tolist(), notes
         )
-        agents.append(SumAgent(i, names, part, path, sums, run, compute, notes))
+        neighbours = network.neighbours[i].tolist()
+        agents.append(
+            SumAgent(i, names, part, path, sums, neighbours, run, compute, notes)
+        )
     return agents

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .._data.graph import Network
-from .limbs import N_LIMBS
 from .left_factor import starts_after
+from .limbs import N_LIMBS
 from .messages import KEY_ENTRY_BYTES, SUM_HEADER_BYTES, WORD_BYTES
 from .totals import SETUP_WORDS
 from .tree import SpanningTrees

@@ -314,7 +314,7 @@ class SecureSum:
             self._close()
 
     def _admit(self, sender: int, message: SumMessage, inbox: Letters) -> None:
-        """Refuse at the door what cannot be due: a wrong sender, stage, step or size."""
+        """Refuse at the door what cannot be due: by sender, stage, step or size."""
         if message.epoch < self._epoch:
             return  # of a sum that is void since
         if message.epoch > self._epoch:

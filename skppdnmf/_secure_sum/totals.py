@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .settings import PathSettings
 from .limbs import N_LIMBS, TOTAL_BITS, from_limbs, to_limbs
+from .settings import PathSettings
 
 Array = NDArray[np.float64]
 Words = NDArray[np.uint64]

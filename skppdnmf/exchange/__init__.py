@@ -1,13 +1,21 @@
 """What crosses an edge: slots, masks, ciphers and keys."""
 
-from .._consensus.exchange import (
-    MASK_BITS,
-    DifferenceExchange,
+from .._consensus.ciphers import (
+    Cipher,
+    PaillierCipher,
+    PlainCipher,
+    SimulatedCipher,
+    public_payload,
+)
+from .._consensus.exchange import DifferenceExchange
+from .._consensus.fixed_point import (
+    fixed_point,
+    starting_bits,
     value_layout,
     with_spare,
 )
-from .._consensus.fixed_point import fixed_point, starting_bits
 from .._consensus.masks import (
+    MASK_BITS,
     MaskStream,
     draw_factors,
     draw_secrets,
@@ -23,20 +31,19 @@ from .._consensus.messages import (
     Message,
     message_sizes,
 )
-from .._paillier.ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
 from .._paillier.fixed_base import TABLES
-from .._paillier.keygen import (
+from .._paillier.keys import (
     SECURE_KEY_SIZE,
+    PaillierPrivateKey,
+    PaillierPublicKey,
     generate_keypair,
     new_keypair,
     valid_key_size,
     warn_insecure,
 )
-from .._paillier.keys import PaillierPrivateKey, PaillierPublicKey
 from .._paillier.noise import NoisePool
-from .._paillier.payload import Payload
+from .._paillier.payload import Payload, public_bytes, read_public
 from .._paillier.primes import MIN_KEY_SIZE
-from .._paillier.public import public_bytes, public_payload, read_public
 from .._paillier.slots import SlotLayout
 from .._secure_sum.exchange import SecureSum, Total, Tree
 from .._secure_sum.key_graph import (

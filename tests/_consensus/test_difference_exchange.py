@@ -182,6 +182,49 @@ def test_answers_together_equal_answers_one_by_one(kind):
     assert len(widened) == (1 if kind == "simulated" else 0)
 
 
+class NegatingCipher:
+    """Sends everything with the sign turned, and is none of the known ciphers."""
+
+    def __init__(self):
+        self._inner = PlainCipher()
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def open(self, reply, layout):
+        return -self._inner.open(reply, layout)
+
+    def answer_unit(self, n_max):
+        return -self._inner.answer_unit(n_max)
+
+
+def test_any_cipher_of_the_protocol_will_do():
+    network = make_network("path", 3)
+    values = random_values(np.random.default_rng(5), 3, 4, 2.0)
+    known, other = (make_sides(network, 4, "plain", seed=3) for _ in range(2))
+    for side in other:
+        side.cipher = NegatingCipher()
+    for sides in (known, other):
+        run_round(network, sides, values)
+    for one, same in zip(known, other, strict=True):
+        np.testing.assert_array_equal(one.differences(), same.differences())
+        np.testing.assert_array_equal(one.weighted_sum(), same.weighted_sum())
+
+
+def test_floats_ignore_the_fixed_point_scale():
+    network = make_network("path", 3)
+    values = random_values(np.random.default_rng(6), 3, 4, 2.0)
+    results = []
+    for n_max in (None, 10.0):
+        sides = make_sides(network, 4, "plain")
+        for side in sides:
+            side.n_max = n_max
+        run_round(network, sides, values)
+        results.append([side.differences() for side in sides])
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 # Resting neighbours -------------------------------------------------------------
 
 

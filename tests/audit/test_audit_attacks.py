@@ -14,8 +14,16 @@ from skppdnmf.audit import (
     record,
 )
 from skppdnmf.audit._attacks.equations import FirstIteration
+from skppdnmf.audit._attacks.gcd import scalar_mask
 from skppdnmf.audit._attacks.leakage import score
 from skppdnmf.audit._attacks.replay import Replay, own_values
+from skppdnmf.exchange import (
+    MASK_BITS,
+    MaskStream,
+    SlotLayout,
+    draw_secrets,
+    mask_range,
+)
 
 SEEDS = (0, 2, 3)
 MASK_UNIT = 2.0**12
@@ -50,6 +58,22 @@ def test_gcd_tells_the_masks_themselves():
     left = [r.number for r in one.view(VICTIM).left_rounds]
     masks = one.masks(VICTIM, ATTACKER)
     assert [int(masks[n][0]) for n in left] == leakage.reconstruction.tolist()
+
+
+def test_gcd_takes_only_what_can_be_a_mask():
+    least, most = mask_range(MASK_BITS)
+    possible = [
+        factor
+        for factor in range(1, 2**MASK_BITS + 2)
+        if scalar_mask(np.array([factor * -7.0, factor * 5.0])) == factor
+    ]
+    assert possible == list(range(least, most + 1, 2))
+    leakage = attack(GcdAttack(), masking="scalar")
+    assert leakage.guess_error == 1 - 1 / len(possible)
+    drawn, _ = draw_secrets(
+        [MaskStream()], SlotLayout(2000, 24, MASK_BITS, "entrywise", 2048)
+    )
+    assert {int(mask) for mask in drawn[0]} <= set(possible)
 
 
 # Least squares ------------------------------------------------------------------

@@ -8,14 +8,15 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._consensus.exchange import MASK_BITS
+from ..._consensus.masks import MASK_BITS, mask_range
 from .._views.transcript import AgentView, Label, Transcript
 from .attack import attacker_view
 from .leakage import Leakage
 
-MOST = 1 << MASK_BITS
-LEAST = -(-MOST // 10)
+# Masks are the odd numbers from the least to the largest.
+LEAST, MOST = mask_range(MASK_BITS)
 MEAN = (LEAST + MOST) / 2
+N_MASKS = (MOST - LEAST) // 2 + 1
 
 
 def common_divisor(numbers: Iterable[float]) -> int:
@@ -84,7 +85,7 @@ class GcdAttack:
             victim,
             "masks",
             error=1.0 - sum(right) / max(1, n_rounds),
-            guess_error=1.0 - 1.0 / (MOST - LEAST + 1),
+            guess_error=1.0 - 1.0 / N_MASKS,
             reconstruction=np.array([factor or 0 for factor in found.values()]),
             truth=np.concatenate(truth) if truth and one_each else None,
             n_samples=transcript.view(victim).X.shape[0],
@@ -105,8 +106,8 @@ class GcdAttack:
         Returns
         -------
         dict
-            From numbers of exchanges to factors; None where there is none in the
-            range of masks.
+            From numbers of exchanges to factors; None where the common divisor can
+            be no mask.
         """
         return {
             one.number: scalar_mask(one.answers[victim])
@@ -121,4 +122,4 @@ class GcdAttack:
 def scalar_mask(answer: NDArray[np.float64]) -> int | None:
     """Return the common divisor of an answer if it can be a mask."""
     factor = common_divisor(answer.tolist())
-    return factor if LEAST <= factor <= MOST else None
+    return factor if LEAST <= factor <= MOST and factor % 2 else None

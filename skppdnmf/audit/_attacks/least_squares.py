@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from ..._consensus.exchange import MASK_BITS
+from ..._consensus.masks import MASK_BITS
 from .._views.transcript import AgentView, Label, Transcript
 from .attack import NeighbourAttack
 from .equations import FirstIteration, data_from
@@ -195,7 +195,7 @@ class JointMaskAttack(NeighbourAttack):
         if n_rounds < 3:
             details["failed"] = f"{n_rounds} rounds: fewer equations than unknowns"
             return Estimate(details=details)
-        least, most = LEAST / MOST, 1.0
+        least, most = LEAST / 2**MASK_BITS, MOST / 2**MASK_BITS
         rng = np.random.default_rng(self.random_state)
         n_starts = self.n_starts
         if view.public.settings.masking == "entrywise":
@@ -204,7 +204,7 @@ class JointMaskAttack(NeighbourAttack):
         for start in range(n_starts):
             factors = rng.uniform(least, most, n_rounds)
             if not start:
-                factors = np.full(n_rounds, MEAN / MOST)
+                factors = np.full(n_rounds, MEAN / 2**MASK_BITS)
             fit = least_squares(
                 lambda factors: equations.solve(factors).residual,
                 factors,
@@ -218,6 +218,6 @@ class JointMaskAttack(NeighbourAttack):
                 break
         assert best is not None
         details["starts"] = start + 1
-        details["factors"] = best.x * MOST
+        details["factors"] = best.x * 2**MASK_BITS
         details["residual"] = float(np.sqrt(2.0 * best.cost))
         return data_from(view, equations.solve(best.x), self.n_samples, details)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._consensus.exchange import MASK_BITS
 from ..._consensus.factors import Factors
-from ..._consensus.scale import MEAN_MASK_PRODUCT
+from ..._consensus.masks import MASK_BITS, MEAN_MASK_PRODUCT
 from .._views.transcript import AgentView, Label
 
 

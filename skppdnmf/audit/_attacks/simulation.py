@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from ..._consensus.masks import MASK_BITS
 from .._views.transcript import AgentView, Label
 from .attack import NeighbourAttack
 from .gcd import LEAST, MEAN, MOST
@@ -16,6 +17,8 @@ from .replay import Replay, masked_difference, own_values
 
 Array = NDArray[np.float64]
 
+# Secret factors, as parts of 2**MASK_BITS.
+_FACTORS = (LEAST / 2**MASK_BITS, MOST / 2**MASK_BITS)
 _TRIED_SAMPLES = (1, 2, 3)
 _STEP = 1e-4  # of finite differences, relative
 _TOLERANCE = 1e-5
@@ -234,12 +237,12 @@ class _Problem:
         n_rounds = len(U)
         answers = self._answers[:n_rounds]
         differences = U - self._own[:n_rounds]
-        factors: Any = MEAN / MOST
+        factors: Any = MEAN / 2**MASK_BITS
         if self._scalar:  # one factor a round: the one that fits best
             square = np.sum(differences**2, axis=(1, 2), keepdims=True)
             inner = np.sum(differences * answers, axis=(1, 2), keepdims=True)
             square[square == 0] = 1.0
-            factors = np.clip(inner / square, LEAST / MOST, 1.0)
+            factors = np.clip(inner / square, *_FACTORS)
         return ((answers - factors * differences) / self._rms[:n_rounds]).ravel()
 
     def _plausible(self, U: Array) -> float:
@@ -247,8 +250,8 @@ class _Problem:
         n_rounds = len(U)
         answers = self._answers[:n_rounds]
         differences = U - self._own[:n_rounds]
-        low = (1 - _MARGIN) * LEAST / MOST * np.abs(differences)
-        high = (1 + _MARGIN) * np.abs(differences)
+        low = (1 - _MARGIN) * _FACTORS[0] * np.abs(differences)
+        high = (1 + _MARGIN) * _FACTORS[1] * np.abs(differences)
         size = np.abs(answers)
         right = (answers * differences >= 0) & (size >= low) & (size <= high)
         return float(np.mean(right))

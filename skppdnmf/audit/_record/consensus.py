@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ..._consensus.agent import Agent
+from ..._consensus.ciphers import Cipher, PaillierCipher, SimulatedCipher
 from ..._consensus.messages import KIND_NAMES, REPLY, Message
 from ..._estimator import PrivateDistributedNMF
-from ..._paillier.ciphers import Cipher, PaillierCipher, SimulatedCipher
 from ..._paillier.payload import Payload
 from ...exceptions import PrivacyWarning
 from .._views.transcript import (

@@ -1,0 +1,775 @@
+"""Three ciphers behind one interface: none, simulated and Paillier.
+
+An agent holds one cipher. Its `request` asks, a neighbour's `reply` answers, its
+`open` reads the answer::
+
+    request = cipher_i.request(u_i, layout)                     # E_i(-u_i)
+    reply = cipher_j.reply(cipher_i.public, request, u_j, masks, dither, layout)
+    masked = cipher_i.open(reply, layout)                       # G (u_j - u_i) + dither
+
+Everything in which encrypted exchanges differ is a method of the cipher: how values
+become numbers, how wide these may be, what secrets mask them, what an answer is worth
+and how a public key travels. `DifferenceExchange` asks no cipher what it is; another
+scheme is another class here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._paillier.batch import (
+    decrypt,
+    deserialise,
+    encrypt,
+    in_chunks,
+    request_plaintexts,
+    respond,
+    serialise,
+)
+from .._paillier.keys import PaillierPrivateKey, PaillierPublicKey
+from .._paillier.noise import NoisePool, responder_bits
+from .._paillier.payload import (
+    REPLY,
+    REQUEST,
+    Payload,
+    check_header,
+    header,
+    key_payload,
+    message_bytes,
+    n_ciphertexts,
+    plain_bytes,
+    public_bytes,
+    read_public,
+)
+from .._paillier.slots import (
+    MAX_VALUE_BITS,
+    SlotLayout,
+    answer,
+    check_dither,
+    check_key_size,
+    check_masks,
+    check_values,
+    is_object,
+    pack_slots,
+    unpack_slots,
+)
+from ..exceptions import CorruptedMessageError
+from .fixed_point import (
+    answer_unit,
+    fixed_point,
+    largest_magnitude,
+    value_layout,
+    widest_values,
+)
+from .masks import MaskStream, draw_factors, draw_secrets
+
+SHORT_ROW = 2048  # rows up to this length are handled together
+
+# What an agent sends as replies, and the masks in them, one for each neighbour.
+Answers = tuple[list[Payload], list[NDArray[np.float64]]]
+
+
+@runtime_checkable
+class Cipher(Protocol):
+    """What an agent needs of a cipher."""
+
+    @property
+    def public(self) -> Any:
+        """What neighbours need in order to answer; holds no secret."""
+        ...
+
+    def public_payload(self) -> Payload | None:
+        """Write what neighbours need; None if they need nothing."""
+        ...
+
+    def read_public(self, payload: Payload | None) -> Any:
+        """Read what a neighbour's `public_payload` has written."""
+        ...
+
+    def encode(self, values: Any, n_max: Any) -> tuple[Any, int]:
+        """Turn floats into the numbers to exchange, and say what bits they need."""
+        ...
+
+    def widest_values(self, key_size: int) -> int:
+        """Bits of the widest numbers that keys of this size hold."""
+        ...
+
+    def layout(
+        self, n_values: int, value_bits: int, n_max: Any, masking: str, key_size: int
+    ) -> Any:
+        """Lay out numbers of so many bits; an OverflowError if they do not fit."""
+        ...
+
+    def request(self, values: Any, layout: Any) -> Payload:
+        """Encrypt the negated numbers under one's own key."""
+        ...
+
+    def reply(
+        self,
+        public: Any,
+        request: Payload,
+        values: Any,
+        masks: Any,
+        dither: Any,
+        layout: Any,
+    ) -> Payload:
+        """Answer a neighbour's request under the neighbour's key."""
+        ...
+
+    def answer_many(
+        self,
+        publics: Sequence[Any],
+        requests: Sequence[Payload],
+        values: Any,
+        streams: Sequence[MaskStream],
+        layouts: Sequence[Any],
+    ) -> Answers:
+        """Answer several neighbours with secrets drawn from the edges' streams.
+
+        Returns the replies and, for each, its masks as floats: one for each value,
+        or a single one.
+        """
+        ...
+
+    def open(self, reply: Payload, layout: Any) -> np.ndarray:
+        """Read a neighbour's answer."""
+        ...
+
+    def answer_unit(self, n_max: Any) -> float:
+        """Return what a unit of an opened answer times one's own mask is worth."""
+        ...
+
+
+class PlainLayout(NamedTuple):
+    """What an exchange of floats has instead of slots."""
+
+    n_values: int
+    masking: str
+
+
+def _check_length(array: Any, layout: Any, name: str) -> np.ndarray:
+    """Return a 1-D float array of the layout's length."""
+    array = np.asarray(array, dtype=np.float64)
+    if array.ndim != 1 or (layout is not None and len(array) != layout.n_values):
+        expected = "1-D" if layout is None else f"({layout.n_values},)"
+        raise ValueError(f"{name} has shape {array.shape}, expected {expected}")
+    return array
+
+
+class PlainCipher:
+    """No encryption and no rounding: the numbers cross as they are.
+
+    `values` and `masks` are floats, the masks being the secret factors g
+    themselves; `dither` is None. The layout only says how many values there are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skppdnmf.exchange import PlainCipher
+    >>> one, other = PlainCipher(), PlainCipher()
+    >>> request = one.request(np.array([0.5, 1.0]))
+    >>> reply = other.reply(None, request, np.array([1.0, 0.0]), 0.5)
+    >>> one.open(reply)
+    array([ 0.25, -0.5 ])
+    """
+
+    public = None
+
+    def public_payload(self) -> None:
+        """Return None: there is no key to send."""
+
+    def read_public(self, payload: Payload | None) -> None:
+        """Return None: there is no key to read."""
+
+    def encode(self, values: Any, n_max: Any = None) -> tuple[Any, int]:
+        """Return finite values as they are, which need no slots."""
+        largest_magnitude(values)
+        return values, 0
+
+    def widest_values(self, key_size: int) -> int:
+        """Return the most that a message can name."""
+        return MAX_VALUE_BITS
+
+    def layout(
+        self, n_values: int, value_bits: int, n_max: Any, masking: str, key_size: int
+    ) -> PlainLayout:
+        """Say how many values there are, and whether one mask serves them all."""
+        return PlainLayout(n_values, masking)
+
+    def answer_unit(self, n_max: Any) -> float:
+        """Return 1: nothing was scaled."""
+        return 1.0
+
+    def request(self, values: Any, layout: Any = None) -> Payload:
+        """Return the negated values."""
+        data = -_check_length(values, layout, "values")
+        return Payload(data, 0, plain_bytes(data))
+
+    def reply(
+        self,
+        public: Any,
+        request: Payload,
+        values: Any,
+        masks: Any,
+        dither: Any = None,
+        layout: Any = None,
+    ) -> Payload:
+        """Return ``g * (U_j - U_i)``."""
+        values = _check_length(values, layout, "values")
+        if len(request.data) != len(values):
+            raise CorruptedMessageError(
+                f"request of {len(request.data)} values, expected {len(values)}"
+            )
+        data = values + request.data
+        data *= masks
+        return Payload(data, 0, plain_bytes(data))
+
+    def answer_many(
+        self,
+        publics: Sequence[Any],
+        requests: Sequence[Payload],
+        values: Any,
+        streams: Sequence[MaskStream],
+        layouts: Sequence[PlainLayout],
+    ) -> Answers:
+        """Answer one by one, with secret factors that are not rounded."""
+        payloads, drawn = [], []
+        edges = zip(publics, requests, streams, layouts, strict=True)
+        for public, request, stream, layout in edges:
+            (masks,) = draw_factors([stream], *layout)
+            reply = self.reply(public, request, values, masks, None, layout)
+            payloads.append(reply)
+            drawn.append(masks)
+        return payloads, drawn
+
+    def open(self, reply: Payload, layout: Any = None) -> np.ndarray:
+        """Return the answer."""
+        return _check_length(reply.data, layout, "reply")
+
+
+class SimulatedCipher:
+    """The integers of the encrypted exchange, without ciphertexts.
+
+    Every result, error and traffic figure equals `PaillierCipher`'s with a key of
+    the same size. Nothing is protected.
+
+    Parameters
+    ----------
+    key_size : int, default=2048
+        Bits of the key to simulate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skppdnmf.exchange import SimulatedCipher, SlotLayout
+    >>> layout = SlotLayout(2, 24, 12, "scalar", 2048)
+    >>> one, other = SimulatedCipher(2048), SimulatedCipher(2048)
+    >>> request = one.request(np.array([5, -7]), layout)
+    >>> reply = other.reply(None, request, np.array([6, 0]), 1000, np.array([3, -4]),
+    ...                     layout)
+    >>> one.open(reply, layout)
+    array([1003, 6996])
+    >>> reply.n_ciphertexts, reply.n_bytes
+    (1, 556)
+    """
+
+    public = None
+
+    def __init__(self, key_size: int = 2048) -> None:
+        self.key_size = key_size
+        self._last_layout: SlotLayout | None = None
+
+    def public_payload(self) -> Payload:
+        """Return a payload that weighs as much as a real key."""
+        return Payload(None, 0, public_bytes(self.key_size))
+
+    def read_public(self, payload: Payload | None) -> None:
+        """Return None: a simulated key says nothing."""
+
+    def encode(self, values: Any, n_max: Any) -> tuple[Any, int]:
+        """Round to fixed point; integers stay in floats where these are exact."""
+        return fixed_point(values, n_max, floats=True)
+
+    def widest_values(self, key_size: int) -> int:
+        """Bits of the widest integers that fit into a plaintext."""
+        return widest_values(key_size)
+
+    def layout(
+        self, n_values: int, value_bits: int, n_max: Any, masking: str, key_size: int
+    ) -> SlotLayout:
+        """Lay out slots; an OverflowError if not even one fits into a plaintext."""
+        return value_layout(n_values, value_bits, n_max, masking, key_size)
+
+    def answer_unit(self, n_max: Any) -> float:
+        """Return what a unit of an integer answer times an integer mask is worth."""
+        return answer_unit(n_max)
+
+    def _payload(self, data: np.ndarray, kind: int, layout: SlotLayout) -> Payload:
+        """Wrap numbers with the traffic that their ciphertexts would cause."""
+        return Payload(data, *self._sizes(kind, layout))
+
+    def _sizes(self, kind: int, layout: SlotLayout) -> tuple[int, int]:
+        """Ciphertexts and bytes of a message, remembered for the last layout."""
+        if layout is not self._last_layout:
+            check_key_size(self.key_size, layout)
+            self._last_layout = layout
+            self._last_sizes = {
+                kind: (n_ciphertexts(kind, layout), message_bytes(kind, layout))
+                for kind in (REQUEST, REPLY)
+            }
+        return self._last_sizes[kind]
+
+    def _check(self, message: Payload, kind: int, layout: SlotLayout) -> np.ndarray:
+        """Refuse a message of another layout."""
+        data = message.data
+        if (
+            not isinstance(data, np.ndarray)
+            or data.shape != (layout.n_values,)
+            or message.n_bytes != self._sizes(kind, layout)[1]
+        ):
+            raise CorruptedMessageError(f"message of another layout than {layout}")
+        return data
+
+    def request(self, values: Any, layout: SlotLayout) -> Payload:
+        """Return the negated integers; floats that hold integers stay floats."""
+        check_key_size(self.key_size, layout)
+        values = np.asarray(values)
+        if values.dtype != np.float64:
+            values = check_values(values, layout)
+        return self._payload(-values, REQUEST, layout)
+
+    def reply(
+        self,
+        public: Any,
+        request: Payload,
+        values: Any,
+        masks: Any,
+        dither: Any,
+        layout: SlotLayout,
+    ) -> Payload:
+        """Return ``G * (u_j - u_i) + dither``."""
+        numbers = self._check(request, REQUEST, layout)
+        values = check_values(values, layout)
+        masks = check_masks(masks, layout)
+        dither = check_dither(dither, masks, layout)
+        return self._payload(answer(values, numbers, masks, dither), REPLY, layout)
+
+    def answer_many(
+        self,
+        publics: Sequence[Any],
+        requests: Sequence[Payload],
+        values: Any,
+        streams: Sequence[MaskStream],
+        layouts: Sequence[SlotLayout],
+    ) -> Answers:
+        """Answer several neighbours, together where that is faster."""
+        if len(requests) > 1 and len(values) <= SHORT_ROW:
+            masks, dithers = draw_secrets(streams, layouts[0])
+            payloads = self.reply_many(requests, values, masks, dithers, layouts)
+            return payloads, list(masks)
+        # Long rows are masked one by one, while they are in the processor's cache.
+        payloads, drawn = [], []
+        for stream, request, layout in zip(streams, requests, layouts, strict=True):
+            (row,), (dither,) = draw_secrets([stream], layout)
+            payloads.append(self.reply_drawn(request, values, row, dither, layout))
+            drawn.append(row)
+        return payloads, drawn
+
+    def reply_drawn(
+        self,
+        request: Payload,
+        values: np.ndarray,
+        masks: np.ndarray,
+        dithers: np.ndarray,
+        layout: SlotLayout,
+    ) -> Payload:
+        """Answer with secrets as `draw_secrets` draws them; nothing is checked twice.
+
+        Parameters
+        ----------
+        request : Payload
+            The neighbour's.
+        values : ndarray of shape (n_values,)
+            The agent's own integers, in any dtype that holds them.
+        masks, dithers : ndarray of shape (n_values,) or (1,)
+            Integers held by floats.
+        layout : SlotLayout
+            The neighbour's.
+
+        Returns
+        -------
+        Payload
+            The reply that `reply` would make, its integers held by floats where
+            these are exact and by Python integers elsewhere.
+        """
+        dtype = layout.answer_dtype
+        numbers = _as_integers(self._check(request, REQUEST, layout), dtype)
+        values, masks = _as_integers(values, dtype), _as_integers(masks, dtype)
+        dithers = _as_integers(dithers, dtype)
+        return self._payload(answer(values, numbers, masks, dithers), REPLY, layout)
+
+    def reply_many(
+        self,
+        requests: Sequence[Payload],
+        values: np.ndarray,
+        masks: np.ndarray,
+        dithers: np.ndarray,
+        layouts: Sequence[SlotLayout],
+    ) -> list[Payload]:
+        """Answer several neighbours at once, as `reply_drawn` would one by one.
+
+        Parameters
+        ----------
+        requests : sequence of n Payload
+            One for each neighbour.
+        values : ndarray of shape (n_values,)
+            The agent's own integers, in any dtype that holds them.
+        masks, dithers : ndarray of shape (n, n_values) or (n, 1)
+            Integers held by floats, a row for each neighbour.
+        layouts : sequence of n SlotLayout
+            The neighbours' layouts.
+
+        Returns
+        -------
+        list of n Payload
+            The replies.
+        """
+        if not all(layout.fits_floats for layout in layouts):
+            return [
+                self.reply_drawn(request, values, *secrets)
+                for request, *secrets in zip(
+                    requests, masks, dithers, layouts, strict=True
+                )
+            ]
+        values = _as_integers(values, np.dtype(np.float64))
+        rows = np.array(
+            [
+                self._check(request, REQUEST, layout)
+                for request, layout in zip(requests, layouts, strict=True)
+            ],
+            dtype=np.float64,
+        )
+        return [
+            self._payload(row, REPLY, layout)
+            for row, layout in zip(
+                answer(values, rows, masks, dithers), layouts, strict=True
+            )
+        ]
+
+    def open(self, reply: Payload, layout: SlotLayout) -> np.ndarray:
+        """Return the integers."""
+        return self._check(reply, REPLY, layout)
+
+
+def _as_integers(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Hold the same integers in another dtype."""
+    if array.dtype == dtype:
+        return array
+    if is_object(dtype) and array.dtype == np.float64:
+        array = array.astype(np.int64)  # exact: floats here are at most 2**53
+    return array.astype(dtype)
+
+
+class PaillierCipher:
+    """The encrypted exchange under Paillier.
+
+    Parameters
+    ----------
+    private_key : PaillierPrivateKey
+        The agent's own key.
+    n_threads : int, default=1
+        Chunks of a batch that run at the same time.
+    executor : concurrent.futures.Executor, optional
+        Runs the chunks; without it one chunk runs in the caller's thread and several
+        in threads of their own. Decryption and scalar masking release the
+        interpreter's lock and gain from threads. Noise and entrywise masking consist
+        of operations too short for that and gain from processes only: agents that
+        run in threads may share one ``ProcessPoolExecutor``. Its workers receive the
+        private key.
+    pools : iterable of NoisePool, default=()
+        Noise made ahead of need, for requests (a pool of `private_key`) and for
+        replies (pools of neighbours' keys and this batch's layout).
+    verify_symbols : bool, default=False
+        Check the Jacobi symbol of every ciphertext of an entrywise request too,
+        which costs the exchange about 7 %. An honest owner's are +1; a symbol of -1
+        would show the owner the parity of a mask. Scalar requests are always checked.
+
+    Notes
+    -----
+    A pickled cipher holds the private key, but neither pools nor executor.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from skppdnmf.exchange import PaillierCipher, SlotLayout, generate_keypair
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     one = PaillierCipher(generate_keypair(256)[1])
+    ...     other = PaillierCipher(generate_keypair(256)[1])
+    >>> layout = SlotLayout(2, 24, 12, "scalar", 256)
+    >>> request = one.request(np.array([5, -7]), layout)
+    >>> reply = other.reply(one.public, request, np.array([6, 0]), 1000,
+    ...                     np.array([3, -4]), layout)
+    >>> one.open(reply, layout)
+    array([1003, 6996])
+    """
+
+    def __init__(
+        self,
+        private_key: PaillierPrivateKey,
+        n_threads: int = 1,
+        executor: Executor | None = None,
+        pools: Iterable[NoisePool] = (),
+        verify_symbols: bool = False,
+    ) -> None:
+        if not isinstance(private_key, PaillierPrivateKey):
+            raise TypeError(
+                f"expected a PaillierPrivateKey, got {type(private_key).__name__}"
+            )
+        if n_threads < 1:
+            raise ValueError(f"n_threads={n_threads} should be >= 1")
+        self._key = private_key
+        self.n_threads = n_threads
+        self._executor = executor
+        self.verify_symbols = verify_symbols
+        self._pools = {(pool.role, pool.public_key.key_id): pool for pool in pools}
+
+    @property
+    def public(self) -> PaillierPublicKey:
+        """The agent's public key."""
+        return self._key.public_key
+
+    @property
+    def key_size(self) -> int:
+        """Bits of the agent's key."""
+        return self.public.key_size
+
+    def public_payload(self) -> Payload:
+        """Write the public key."""
+        return key_payload(self.public)
+
+    def read_public(self, payload: Payload | None) -> PaillierPublicKey | None:
+        """Read a neighbour's public key; a CorruptedMessageError if it is none."""
+        return read_public(payload)
+
+    def encode(self, values: Any, n_max: Any) -> tuple[Any, int]:
+        """Round to fixed point."""
+        return fixed_point(values, n_max)
+
+    def widest_values(self, key_size: int) -> int:
+        """Bits of the widest integers that fit into a plaintext."""
+        return widest_values(key_size)
+
+    def layout(
+        self, n_values: int, value_bits: int, n_max: Any, masking: str, key_size: int
+    ) -> SlotLayout:
+        """Lay out slots; an OverflowError if not even one fits into a plaintext."""
+        return value_layout(n_values, value_bits, n_max, masking, key_size)
+
+    def answer_unit(self, n_max: Any) -> float:
+        """Return what a unit of an integer answer times an integer mask is worth."""
+        return answer_unit(n_max)
+
+    def _payload(
+        self, kind: int, public: PaillierPublicKey, numbers: list[Any], layout: Any
+    ) -> Payload:
+        """Serialise."""
+        data = header(kind, public.key_id, layout)
+        data += serialise(numbers, public.key_size)
+        return Payload(data, len(numbers), len(data))
+
+    def _run(self, function: Any, fixed: tuple[Any, ...], *lists: Any) -> list[Any]:
+        """Run a batch in chunks."""
+        return in_chunks(function, self._executor, self.n_threads, fixed, *lists)
+
+    def request(self, values: Any, layout: SlotLayout) -> Payload:
+        """Encrypt the negated values under one's own key.
+
+        Parameters
+        ----------
+        values : array of int, shape (n_values,)
+            Below ``2**value_bits`` in magnitude.
+        layout : SlotLayout
+            Must be made for keys of this size.
+
+        Returns
+        -------
+        Payload
+            To be sent to every neighbour.
+
+        Raises
+        ------
+        OverflowError
+            A value breaks the layout's promise.
+        """
+        check_key_size(self.key_size, layout)
+        plaintexts = request_plaintexts(check_values(values, layout), layout)
+        pool = self._pools.get(("owner", self.public.key_id))
+        size = len(plaintexts)
+        noise = pool.take(size) if pool else [None] * size
+        ciphertexts = self._run(encrypt, (self._key,), plaintexts, noise)
+        return self._payload(REQUEST, self.public, ciphertexts, layout)
+
+    def reply(
+        self,
+        public: PaillierPublicKey,
+        request: Payload,
+        values: Any,
+        masks: Any,
+        dither: Any,
+        layout: SlotLayout,
+    ) -> Payload:
+        """Answer a neighbour's request under the neighbour's key.
+
+        Parameters
+        ----------
+        public : PaillierPublicKey
+            The neighbour's key.
+        request : Payload
+            The neighbour's request.
+        values : array of int, shape (n_values,)
+            This agent's values.
+        masks : int or array of int, shape (n_values,)
+            The secret factors G, one or one a value as the layout says.
+        dither : array of int, shape (n_values,)
+            Within (-G/2, G/2].
+        layout : SlotLayout
+            The request's layout.
+
+        Returns
+        -------
+        Payload
+            Holds ``G * (u_j - u_i) + dither`` with this agent's fresh noise.
+
+        Raises
+        ------
+        OverflowError
+            A value, mask or dither is out of range.
+        WrongKeyError
+            The request was made under another key.
+        CorruptedMessageError
+            The request is no valid request of this layout.
+        """
+        if not isinstance(public, PaillierPublicKey):
+            raise TypeError(f"expected a PaillierPublicKey, got {public!r}")
+        check_key_size(public.key_size, layout)
+        values = check_values(values, layout)
+        masks = check_masks(masks, layout)
+        dither = check_dither(dither, masks, layout)
+        check_header(request.data, REQUEST, public.key_id, layout)
+        received = deserialise(request.data, public)
+        own = values * masks
+        own += dither
+        plaintexts = pack_slots(own, layout.reply_bits, layout)
+        size = len(plaintexts)
+        n_bits = responder_bits(public, layout)
+        pool = self._pools.get(("responder", public.key_id))
+        if pool is not None and pool.n_bits < n_bits:
+            raise ValueError(
+                f"the pool's noise has {pool.n_bits} bits, this layout needs {n_bits}"
+            )
+        noise = pool.take(size) if pool else [None] * size
+        verify = self.verify_symbols
+        if layout.masking == "scalar":
+            verify = True
+            groups = [[ciphertext] for ciphertext in received]
+            factors = [masks] * size
+        else:
+            count = layout.slots_per_plaintext
+            starts = range(0, layout.n_values, count)
+            groups = [received[start : start + count] for start in starts]
+            numbers = masks.tolist()
+            factors = [numbers[start : start + count] for start in starts]
+        fixed = (public, n_bits, verify)
+        answers = self._run(respond, fixed, groups, factors, plaintexts, noise)
+        return self._payload(REPLY, public, answers, layout)
+
+    def answer_many(
+        self,
+        publics: Sequence[Any],
+        requests: Sequence[Payload],
+        values: Any,
+        streams: Sequence[MaskStream],
+        layouts: Sequence[SlotLayout],
+    ) -> Answers:
+        """Answer several neighbours one by one, each under its own key."""
+        payloads, drawn = [], []
+        edges = zip(publics, requests, streams, layouts, strict=True)
+        for public, request, stream, layout in edges:
+            (masks,), (dither,) = draw_secrets([stream], layout)
+            whole = masks.astype(np.int64)
+            factors = int(whole[0]) if layout.masking == "scalar" else whole
+            dither = dither.astype(np.int64)
+            reply = self.reply(public, request, values, factors, dither, layout)
+            payloads.append(reply)
+            drawn.append(masks)
+        return payloads, drawn
+
+    def open(self, reply: Payload, layout: SlotLayout) -> np.ndarray:
+        """Decrypt a neighbour's answer.
+
+        Parameters
+        ----------
+        reply : Payload
+            The neighbour's answer to this agent's request.
+        layout : SlotLayout
+            The request's layout.
+
+        Returns
+        -------
+        ndarray of shape (n_values,)
+            Signed integers: int64, or Python integers where the layout says so.
+
+        Raises
+        ------
+        WrongKeyError
+            The answer was made under another key.
+        CorruptedMessageError
+            The answer is no valid answer of this layout, or a value overflowed its
+            slot.
+        """
+        check_key_size(self.key_size, layout)
+        check_header(reply.data, REPLY, self.public.key_id, layout)
+        ciphertexts = deserialise(reply.data, self.public)
+        residues = self._run(decrypt, (self._key,), ciphertexts)
+        values = unpack_slots(residues, self.public.n, layout)
+        if values is None:
+            raise CorruptedMessageError(
+                f"an answer exceeds its slot of {layout.slot_bits} bits: another "
+                "key's ciphertext, or not an answer to this request"
+            )
+        return values
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_pools": {}, "_executor": None}
+
+    def __repr__(self) -> str:
+        return f"PaillierCipher({self.public!r}, n_threads={self.n_threads})"
+
+
+def public_payload(cipher: Cipher) -> Payload | None:
+    """Return the message that tells neighbours an agent's public key.
+
+    Parameters
+    ----------
+    cipher : Cipher
+        The agent's cipher.
+
+    Returns
+    -------
+    Payload or None
+        None without encryption. Simulated keys take as many bytes as real ones.
+
+    Examples
+    --------
+    >>> from skppdnmf.exchange import SimulatedCipher, public_payload
+    >>> public_payload(SimulatedCipher(2048)).n_bytes
+    513
+    """
+    return cipher.public_payload()
