@@ -245,7 +245,7 @@ class Agent:
     def _begin_round(
         self,
         values: NDArray[np.floating],
-        active: list[bool],
+        active: bool,
         outbox: list[tuple[int, Message]],
     ) -> None:
         """Send the requests of a round."""
@@ -265,25 +265,21 @@ class Agent:
                 self._average_of(self.factors.measure(self._average.mean() or 1.0))
             self._begin_left(self._size or 1.0, outbox)
         else:
-            self._begin_round(
-                self._average.values, [True] * len(self.neighbours), outbox
-            )
+            self._begin_round(self._average.values, True, outbox)
 
     def _end_averaging_round(self, outbox: list[tuple[int, Message]]) -> None:
         """Take a round of differences; then pass the leader's estimate on."""
-        everyone = [True] * len(self.neighbours)
         if not self._average.done:
             self._average.update(self._exchange.weighted_sum(self._weights))
             if not self._average.done:
-                self._begin_round(self._average.values, everyone, outbox)
+                self._begin_round(self._average.values, True, outbox)
                 return
             if self.number == self.settings.leader:
                 self._scale = self._average.mean() or 1.0
         else:
             self._spreading += 1
         if self._spreading < self.settings.leader_eccentricity:
-            nobody = [False] * len(self.neighbours)
-            self._begin_round(self._average.values, nobody, outbox)
+            self._begin_round(self._average.values, False, outbox)
         elif self.phase == "power mean":
             self._begin_left(self._scale, outbox)
         else:
@@ -295,7 +291,7 @@ class Agent:
                 self.phase = "power mean"
             self._scale = 0.0
             self._spreading = 0
-            self._begin_round(self._average.values, everyone, outbox)
+            self._begin_round(self._average.values, True, outbox)
 
     def _begin_left(self, scale: float, outbox: list[tuple[int, Message]]) -> None:
         """Fix the penalties of the consensus and start the first BCD iteration."""
@@ -318,8 +314,7 @@ class Agent:
     def _begin_left_round(self, outbox: list[tuple[int, Message]]) -> None:
         """Take a step of the left factor and send it."""
         self.n_exchanges += bool(self.neighbours)
-        everyone = [True] * len(self.neighbours)
-        self._begin_round(self.factors.step().ravel(), everyone, outbox)
+        self._begin_round(self.factors.step().ravel(), True, outbox)
 
     def _end_left_round(self, outbox: list[tuple[int, Message]]) -> None:
         """Accumulate the multiplier; stop, or take the next step."""
