@@ -55,7 +55,7 @@ class DifferenceExchange:
     ...                             streams=[MaskStream()])
     ...          for _ in range(2)]
     >>> values = np.array([[1.0, 2.0, 0.0], [1.5, 1.0, 0.0]])
-    >>> requests = [side.begin(u, [True])[0] for side, u in zip(sides, values)]
+    >>> requests = [side.begin(u)[0] for side, u in zip(sides, values)]
     >>> replies = [side.answer([(0, None, requests[1 - k])])[0]
     ...            for k, side in enumerate(sides)]
     >>> for k, side in enumerate(sides):
@@ -107,7 +107,7 @@ class DifferenceExchange:
     def begin(
         self,
         values: NDArray[np.floating],
-        active: Sequence[bool],
+        active: bool = True,
         counts: tuple[int, int] = (0, 0),
         scale: float = 0.0,
     ) -> list[Message]:
@@ -117,8 +117,8 @@ class DifferenceExchange:
         ----------
         values : ndarray of shape (n_values,)
             The agent's U.
-        active : sequence of n_neighbours bool
-            Which neighbours take part; the others' differences are zero.
+        active : bool, default=True
+            False only sends the counts along; all differences are then zero.
         counts : tuple of two ints, default=(0, 0)
             The stopping counts to send along.
         scale : float, default=0.0
@@ -127,8 +127,7 @@ class DifferenceExchange:
         Returns
         -------
         list of n_neighbours messages
-            The requests; one that carries the counts only for a neighbour that
-            takes no part.
+            The requests, the same for all neighbours.
 
         Raises
         ------
@@ -136,25 +135,21 @@ class DifferenceExchange:
             If the values fit no slot of a plaintext.
         """
         self.round += 1
-        self._active = [k for k in range(self.n_neighbours) if active[k]]
-        self._waiting = set(self._active)
+        self._active = active and self.n_neighbours > 0
+        self._waiting = set(range(self.n_neighbours)) if active else set()
         self._answers: list[Any] = [None] * self.n_neighbours
         self._masks: list[Any] = [None] * self.n_neighbours
         self._along = (*counts, scale)
-        resting = Message(REQUEST, self.round, 0, *self._along)
-        requests = [resting] * self.n_neighbours
         if not self._active:
-            return requests
+            resting = Message(REQUEST, self.round, 0, *self._along)
+            return [resting] * self.n_neighbours
         try:
             self._values, self._needed_bits = self.cipher.encode(values, self.n_max)
         except OverflowError as error:
             raise OverflowError(f"{self.name}: {error}") from error
         if self._needed_bits > self.value_bits:
             self.value_bits = widened(self._needed_bits, self._widest)
-        request = self._request()
-        for k in self._active:
-            requests[k] = request
-        return requests
+        return [self._request()] * self.n_neighbours
 
     def _request(self) -> Message:
         """Encrypt the values in slots of the current width."""
@@ -230,7 +225,7 @@ class DifferenceExchange:
 
     @property
     def complete(self) -> bool:
-        """Whether every active neighbour has answered."""
+        """Whether every neighbour that was asked has answered."""
         return not self._waiting
 
     def differences(self) -> NDArray[np.float64]:
@@ -240,11 +235,13 @@ class DifferenceExchange:
         -------
         ndarray of shape (n_neighbours, n_values)
             Row k is ``g_ij g_ji (u_j - u_i)``, both factors in [0.1, 1], for the
-            k-th neighbour j; zero where the neighbour took no part.
+            k-th neighbour j; zero after a round that was not active.
         """
         result = np.zeros((self.n_neighbours, self.n_values))
-        for k in self._active:
-            np.multiply(_floats(self._answers[k]), self._masks[k], out=result[k])
+        if not self._active:
+            return result
+        for answer, masks, row in zip(self._answers, self._masks, result, strict=True):
+            np.multiply(_floats(answer), masks, out=row)
         result *= self.cipher.answer_unit(self.n_max)
         return result
 
@@ -261,22 +258,22 @@ class DifferenceExchange:
         ndarray of shape (n_values,)
             ``sum_j weight_j g_ij g_ji (u_j - u_i)``.
         """
-        if self.n_values <= SHORT_ROW and len(self._active) > 1:
-            answers = _floats(np.array([self._answers[k] for k in self._active]))
-            answers *= np.array([self._masks[k] for k in self._active])
+        if not self._active:
+            return np.zeros(self.n_values)
+        if self.n_values <= SHORT_ROW and self.n_neighbours > 1:
+            answers = _floats(np.array(self._answers))
+            answers *= np.array(self._masks)
             if weights is None:
                 total = answers.sum(axis=0)
             else:
-                total = np.take(weights, self._active) @ answers
+                total = np.asarray(weights) @ answers
         else:
             total = None
-            for k in self._active:
+            for k in range(self.n_neighbours):
                 part = _floats(self._answers[k]) * self._masks[k]
                 if weights is not None:
                     part *= weights[k]
                 total = part if total is None else np.add(total, part, out=total)
-            if total is None:
-                return np.zeros(self.n_values)
         total *= self.cipher.answer_unit(self.n_max)
         return total
 

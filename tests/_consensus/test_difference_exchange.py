@@ -164,10 +164,7 @@ def test_answers_together_equal_answers_one_by_one(kind):
     results = []
     for together in (False, True):
         sides = make_sides(network, 4, kind, value_bits=10)
-        requests = [
-            side.begin(v, [True] * side.n_neighbours)
-            for side, v in zip(sides, values, strict=True)
-        ]
+        requests = [side.begin(v) for side, v in zip(sides, values, strict=True)]
         asked = [(k, None, requests[j][0]) for k, j in enumerate(range(1, 5))]
         if together:
             replies = sides[0].answer(asked)
@@ -225,34 +222,36 @@ def test_floats_ignore_the_fixed_point_scale():
         np.testing.assert_array_equal(one, other)
 
 
-# Resting neighbours -------------------------------------------------------------
+# Rounds without values ----------------------------------------------------------
 
 
 @pytest.mark.parametrize("masking", MASKINGS)
 @pytest.mark.parametrize("kind", ["plain", "simulated", "paillier"])
-def test_resting_neighbours_give_zeros(kind, masking):
+def test_rounds_without_values_give_zeros(kind, masking):
     network = make_network("complete", 4)
     sides = make_sides(network, 3, kind, masking=masking, value_bits=20)
     rng = np.random.default_rng(4)
-    for resting in ([{0, 1}, {2, 3}], [], [{0, 1}, {0, 2}, {0, 3}]):
+    for active in (False, True, False):
         values = random_values(rng, 4, 3, 2.0)
-        sent = run_round(network, sides, values, resting)
-        check_differences(network, sides, values, resting)
-        for i, j, message in sent:
-            assert (message.payload is None) == ({i, j} in resting)
-            assert message.kind == REQUEST or {i, j} not in resting
-    assert not sides[0].differences().any()
+        sent = run_round(network, sides, values, active)
+        if active:
+            check_differences(network, sides, values)
+        for side in sides:
+            assert side.differences().any() == side.weighted_sum().any() == active
+        for _, _, message in sent:
+            assert (message.payload is not None) == active
+            assert message.kind == REQUEST or active
 
 
 def test_requests_carry_round_and_counts():
     network = make_network("path", 3)
     side = make_sides(network, 2)[1]
     for t in range(2):
-        requests = side.begin(np.ones(2), [True, False], (3, 5))
+        requests = side.begin(np.ones(2), t == 0, (3, 5))
         assert [(m.round, m.left_count, m.fit_count) for m in requests] == [
             (t, 3, 5)
         ] * 2
-        assert [m.payload is None for m in requests] == [False, True]
+        assert [m.payload is None for m in requests] == [t > 0] * 2
 
 
 # Fixed point --------------------------------------------------------------------
@@ -292,7 +291,7 @@ def test_weighted_sum_is_the_sum_of_differences(n_values, masking, n_max):
         )
         for k in range(3)
     ]
-    requests = [side.begin(rng.random(n_values), [True, True]) for side in sides]
+    requests = [side.begin(rng.random(n_values)) for side in sides]
     others = [[1, 2], [0, 2], [0, 1]]
     for i, side in enumerate(sides):
         asked = [(k, None, requests[j][others[j].index(i)])

@@ -52,8 +52,8 @@ def test_growing_values_do_not_widen_in_every_round():
 def test_widen_is_answered_by_the_request_alone():
     network = make_network("path", 2)
     one, other = make_sides(network, 2, value_bits=4, n_max=1.0)
-    (request,) = one.begin(np.array([3.0, -1.0]), [True])
-    other.begin(np.array([1e5, 1.0]), [True])
+    (request,) = one.begin(np.array([3.0, -1.0]))
+    other.begin(np.array([1e5, 1.0]))
     (widen,) = other.answer([(0, None, request)])
     assert (widen.kind, widen.payload, widen.round) == (WIDEN, None, 0)
     again = one.accept(0, widen)
@@ -90,7 +90,7 @@ def test_overflow_says_what_to_change(kind, bits):
     values = np.array([0.0, 2.0 ** (bits - 1) / 100.0])
     side = make_sides(network, 2, kind, key_size=64, **options)[1]
     with pytest.raises(OverflowError) as caught:
-        side.begin(values, [True])
+        side.begin(values)
     message = str(caught.value)
     for part in (
         "agent 1",
@@ -108,13 +108,13 @@ def test_overflow_says_what_to_change(kind, bits):
     check_differences(network, sides, [np.zeros(2), values])
     side = make_sides(network, 2, key_size=advised - 2, **options)[0]
     with pytest.raises(OverflowError, match="agent 0"):
-        side.begin(values, [True])
+        side.begin(values)
 
 
 def test_overflow_of_a_key_that_holds_nothing():
     side = make_sides(make_network("path", 2), 1, key_size=16)[0]
     with pytest.raises(OverflowError, match=r"agent 0.*key_size=16 holds no value"):
-        side.begin(np.ones(1), [True])
+        side.begin(np.ones(1))
 
 
 @pytest.mark.parametrize("value", [1e301, -1e301, 1e305])  # n_max * 1e305 is inf
@@ -123,7 +123,7 @@ def test_values_out_of_range(value):
     with pytest.raises(
         OverflowError, match=r"agent 0.*n_max=1e\+06.*smaller n_max"
     ) as caught:
-        side.begin(np.array([1.0, value]), [True])
+        side.begin(np.array([1.0, value]))
     assert "diverged" not in str(caught.value)
 
 
@@ -136,5 +136,5 @@ def test_values_of_an_iteration_that_diverged(value, other):
         with pytest.raises(
             OverflowError, match=f"agent 0: .* is {name}: .* diverged.*mu, eta, g_max"
         ) as caught:
-            side.begin(np.array(values), [True])
+            side.begin(np.array(values))
         assert "n_max" not in str(caught.value)  # no scale would hold it

@@ -207,7 +207,7 @@ def test_fixed_point_changes_little(name, masking, scale):
     place = [{int(j): k for k, j in enumerate(row)} for row in network.neighbours]
     while not averages[0].done:
         requests = [
-            side.begin(average.values, [True] * side.n_neighbours)
+            side.begin(average.values)
             for side, average in zip(sides, averages, strict=True)
         ]
         for i, j in network.directed_edges:
