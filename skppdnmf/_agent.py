@@ -1,9 +1,9 @@
 """The contract of agents: envelopes in, steps out, and nothing else.
 
 An agent is a state machine without input or output. `Agent.start` and `Agent.advance`
-return a `Step`: envelopes to be delivered, perhaps a report for the agent's own operator,
-and whether the agent has finished. Whoever carries the envelopes, one process, a cluster
-or a network, reads nothing else of it and need not know what they mean.
+return a `Step`: envelopes to be delivered, perhaps a report for the agent's own
+operator, and whether the agent has finished. Whoever carries the envelopes, one process,
+a cluster or a network, reads nothing else of it and need not know what they mean.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Envelope(NamedTuple):
     Examples
     --------
     >>> from skppdnmf._agent import Envelope
-    >>> envelope = Envelope(bytes(16), 1, sender=0, receiver=1, kind=2, round=3, body=b"u")
+    >>> envelope = Envelope(bytes(16), 1, 0, 1, kind=2, round=3, body=b"u")
     >>> data = envelope.to_bytes()
     >>> len(data) == envelope.n_bytes == 41
     True
@@ -145,8 +145,8 @@ class Envelope(NamedTuple):
         """
         if len(data) < ENVELOPE_BYTES:
             raise CorruptedMessageError(
-                f"envelope {_from(sender)}: {len(data)} bytes are shorter than a header "
-                f"({ENVELOPE_BYTES})",
+                f"envelope {_from(sender)}: {len(data)} bytes are shorter than a "
+                f"header ({ENVELOPE_BYTES})",
                 sender=sender,
             )
         magic, version, protocol, kind, run, stated, receiver, number, length = (

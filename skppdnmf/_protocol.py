@@ -7,7 +7,7 @@ that folder tells one from another.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -73,13 +73,18 @@ class Setting:
     seeds: Seeds
 
 
+def call(function: Callable[..., Any], *given: Any) -> Any:
+    """Return ``function(*given)``."""
+    return function(*given)
+
+
 @dataclass(frozen=True)
 class Hooks:
     """What a run in one process hands to its agents when they are built.
 
     Parameters
     ----------
-    compute : callable, default=calls its argument
+    compute : callable, default=call
         ``compute(function, *arguments)`` returns what the function, which is pure,
         returns: agents of one process need not compute it each.
     recorder : object or None, default=None
@@ -88,7 +93,7 @@ class Hooks:
         Whether reports tell the observer what only a run in one process may know.
     """
 
-    compute: Callable[..., Any] = field(default=lambda function, *given: function(*given))
+    compute: Callable[..., Any] = call
     recorder: Any = None
     observed: bool = True
 

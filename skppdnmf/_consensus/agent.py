@@ -1,13 +1,13 @@
 """One agent of the consensus: what it sends and how it takes an answer.
 
 It does no I/O (`skppdnmf._agent`). It goes on as soon as it has all it needs of its
-neighbours, so envelopes may arrive in any order. A neighbour may be one round ahead, not
-more: it needs an answer to its request, which comes of a request of this agent's.
+neighbours, so envelopes may arrive in any order. A neighbour may be one round ahead and
+no more: to go on it needs this agent's request and answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from typing import Any
@@ -74,8 +74,8 @@ class ConsensusAgent:
         names: Sequence[str],
         X: Any,
         start: NDArray[np.float64],
-        neighbours: Sequence[int],
-        neighbour_degrees: Sequence[int],
+        neighbours: Iterable[int],
+        neighbour_degrees: Iterable[int],
         settings: AgentSettings,
         make_cipher: Callable[[], Any],
         stream: MaskStream,
@@ -229,8 +229,8 @@ class ConsensusAgent:
             Always.
         """
         raise DropoutError(
-            f"{self.name}: agents {list(departure.agents)} have left, and the consensus "
-            "cannot go on without them"
+            f"{self.name}: agents {list(departure.agents)} have left, and the "
+            "consensus cannot go on without them"
         )
 
     def stop(self) -> None:

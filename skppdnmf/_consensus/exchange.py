@@ -223,6 +223,10 @@ class DifferenceExchange:
         self._waiting.discard(k)
         return None
 
+    def awaits(self, k: int) -> bool:
+        """Return whether neighbour k's answer of this round is still to come."""
+        return k in self._waiting
+
     @property
     def complete(self) -> bool:
         """Whether every neighbour that was asked has answered."""

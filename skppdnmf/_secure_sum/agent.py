@@ -1,7 +1,7 @@
 """One agent of the secure sum: what it holds and what it makes of the totals.
 
-It does no I/O (`skppdnmf._agent`). It learns the network-wide totals and nothing else of
-the other agents.
+It does no I/O (`skppdnmf._agent`). It learns the network-wide totals and nothing else
+of the other agents.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from scipy import sparse
 from .._agent import Address, Departure, Envelope, Letters, Report, Step
 from .._nmf import admm
 from .._nmf.hals import hals
+from .._protocol import call
 from ..exceptions import CorruptedMessageError
 from .exchange import SecureSum, Total
 from .left_factor import LeftPath, row_norms
@@ -50,7 +51,7 @@ class SumAgent:
         From whom envelopes may come.
     run : bytes
         16 bytes that name the run.
-    compute : callable, default=calls its argument
+    compute : callable, default=call
         As in `skppdnmf._protocol.Hooks`: what all agents compute alike goes through it.
     notes : object or None, default=None
         Of an audit, which is told of the right factors behind each summand.
@@ -65,7 +66,7 @@ class SumAgent:
         secure_sum: SecureSum,
         correspondents: Sequence[int],
         run: bytes,
-        compute: Callable[..., Any] = lambda function, *given: function(*given),
+        compute: Callable[..., Any] = call,
         notes: Any = None,
     ) -> None:
         self.number = number

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._data.graph import Network
+from .._protocol import call
 from .agent import SumAgent
 from .exchange import SecureSum
 from .key_graph import key_graph_of
@@ -26,7 +27,7 @@ def make_sum_agents(
     degree: int,
     seed: int,
     run: bytes,
-    compute: Callable[..., Any] = lambda function, *given: function(*given),
+    compute: Callable[..., Any] = call,
     recorder: Any = None,
 ) -> list[SumAgent]:
     """Make one agent for each part of the data.
@@ -49,7 +50,7 @@ def make_sum_agents(
         The run's public seed, from which all agents derive the key graph.
     run : bytes
         16 bytes that name the run.
-    compute : callable, default=calls its argument
+    compute : callable, default=call
         As in `skppdnmf._protocol.Hooks`.
     recorder : object or None, default=None
         Of an audit.

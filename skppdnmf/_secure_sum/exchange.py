@@ -1,8 +1,8 @@
 """One agent's side of the secure sum: masked summands up a tree, the total down.
 
 The stages are those of Bonawitz et al. (CCS 2017) as far as both have them: keys are
-advertised, masked inputs collected. Nothing is unmasked by others: when an agent is lost
-a sum is void, the agents bring each other to the last total and begin anew.
+advertised, masked inputs collected. Nothing is unmasked by others: when an agent is
+lost a sum is void, the agents bring each other to the last total and begin anew.
 """
 
 from __future__ import annotations

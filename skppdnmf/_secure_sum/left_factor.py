@@ -131,9 +131,7 @@ class LeftPath:
         after.iteration = 0
         return after
 
-    def take(
-        self, words: NDArray[np.uint64] | Totals, fresh: bool = False
-    ) -> LeftPath:
+    def take(self, words: NDArray[np.uint64] | Totals, fresh: bool = False) -> LeftPath:
         """Take the totals of the next iteration and make the next step.
 
         Parameters

@@ -96,9 +96,7 @@ class SumMessage:
         bytes
             Exactly `n_bytes` long.
         """
-        header = _HEADER.pack(
-            self.epoch, self.last, self.words.size, len(self.keys)
-        )
+        header = _HEADER.pack(self.epoch, self.last, self.words.size, len(self.keys))
         keys = b"".join(_KEY.pack(*item) for item in self.keys.items())
         return header + self.words.astype("<u8").tobytes() + keys
 

@@ -9,6 +9,7 @@ import pytest
 from _recorded_fits import cases, environment, renumbered
 
 from skppdnmf._secure_sum.agent import SumAgent
+from skppdnmf.exceptions import AgentLost
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skppdnmf.exceptions.InsecureKeyWarning"),
@@ -28,7 +29,7 @@ def failing(at):
     def advance(agent, arrived):
         calls[agent.name] += 1
         if at.get(agent.name) == calls[agent.name]:
-            raise OSError(f"{agent.name} is gone")
+            raise AgentLost(f"{agent.name} is gone")
         return genuine(agent, arrived)
 
     SumAgent.advance = advance
