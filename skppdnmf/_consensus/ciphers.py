@@ -44,6 +44,7 @@ from .._paillier.payload import (
     n_ciphertexts,
     plain_bytes,
     public_bytes,
+    read_numbers,
     read_public,
 )
 from .._paillier.slots import (
@@ -161,6 +162,12 @@ def _check_length(array: Any, layout: Any, name: str) -> np.ndarray:
     return array
 
 
+def _numbers(payload: Payload) -> Any:
+    """Return bare numbers, read where they came over a wire."""
+    data = payload.data
+    return read_numbers(data) if isinstance(data, bytes) else data
+
+
 class PlainCipher:
     """No encryption and no rounding: the numbers cross as they are.
 
@@ -221,11 +228,12 @@ class PlainCipher:
     ) -> Payload:
         """Return ``g * (U_j - U_i)``."""
         values = _check_length(values, layout, "values")
-        if len(request.data) != len(values):
+        asked = _numbers(request)
+        if len(asked) != len(values):
             raise CorruptedMessageError(
-                f"request of {len(request.data)} values, expected {len(values)}"
+                f"request of {len(asked)} values, expected {len(values)}"
             )
-        data = values + request.data
+        data = values + asked
         data *= masks
         return Payload(data, 0, plain_bytes(data))
 
@@ -249,7 +257,12 @@ class PlainCipher:
 
     def open(self, reply: Payload, layout: Any = None) -> np.ndarray:
         """Return the answer."""
-        return _check_length(reply.data, layout, "reply")
+        answers = _numbers(reply)
+        if layout is not None and len(answers) != layout.n_values:
+            raise CorruptedMessageError(
+                f"reply of {len(answers)} values, expected {layout.n_values}"
+            )
+        return _check_length(answers, layout, "reply")
 
 
 class SimulatedCipher:
@@ -326,7 +339,7 @@ class SimulatedCipher:
 
     def _check(self, message: Payload, kind: int, layout: SlotLayout) -> np.ndarray:
         """Refuse a message of another layout."""
-        data = message.data
+        data = _numbers(message)
         if (
             not isinstance(data, np.ndarray)
             or data.shape != (layout.n_values,)
