@@ -15,8 +15,7 @@ scheme is another class here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -26,7 +25,6 @@ from .._paillier.batch import (
     decrypt,
     deserialise,
     encrypt,
-    in_chunks,
     request_plaintexts,
     respond,
     serialise,
@@ -495,18 +493,6 @@ class PaillierCipher:
     ----------
     private_key : PaillierPrivateKey
         The agent's own key.
-    n_threads : int, default=1
-        Chunks of a batch that run at the same time.
-    executor : concurrent.futures.Executor, optional
-        Runs the chunks; without it one chunk runs in the caller's thread and several
-        in threads of their own. Decryption and scalar masking release the
-        interpreter's lock and gain from threads. Noise and entrywise masking consist
-        of operations too short for that and gain from processes only: agents that
-        run in threads may share one ``ProcessPoolExecutor``. Its workers receive the
-        private key.
-    pools : iterable of NoisePool, default=()
-        Noise made ahead of need, for requests (a pool of `private_key`) and for
-        replies (pools of neighbours' keys and this batch's layout).
     verify_symbols : bool, default=False
         Check the Jacobi symbol of every ciphertext of an entrywise request too,
         which costs the exchange about 7 %. An honest owner's are +1; a symbol of -1
@@ -514,7 +500,8 @@ class PaillierCipher:
 
     Notes
     -----
-    A pickled cipher holds the private key, but neither pools nor executor.
+    All noise comes from the pools of `noise_pool`. A pickled cipher holds the private
+    key, but no pool: noise must be used once.
 
     Examples
     --------
@@ -536,22 +523,15 @@ class PaillierCipher:
     def __init__(
         self,
         private_key: PaillierPrivateKey,
-        n_threads: int = 1,
-        executor: Executor | None = None,
-        pools: Iterable[NoisePool] = (),
         verify_symbols: bool = False,
     ) -> None:
         if not isinstance(private_key, PaillierPrivateKey):
             raise TypeError(
                 f"expected a PaillierPrivateKey, got {type(private_key).__name__}"
             )
-        if n_threads < 1:
-            raise ValueError(f"n_threads={n_threads} should be >= 1")
         self._key = private_key
-        self.n_threads = n_threads
-        self._executor = executor
         self.verify_symbols = verify_symbols
-        self._pools = {(pool.role, pool.public_key.key_id): pool for pool in pools}
+        self._pools: dict[tuple[bytes, int], NoisePool] = {}
 
     @property
     def public(self) -> PaillierPublicKey:
@@ -597,9 +577,36 @@ class PaillierCipher:
         data += serialise(numbers, public.key_size)
         return Payload(data, len(numbers), len(data))
 
-    def _run(self, function: Any, fixed: tuple[Any, ...], *lists: Any) -> list[Any]:
-        """Run a batch in chunks."""
-        return in_chunks(function, self._executor, self.n_threads, fixed, *lists)
+    def noise_pool(
+        self, public: PaillierPublicKey | None = None, layout: SlotLayout | None = None
+    ) -> NoisePool:
+        """Return the pool that noise is taken from, which may be filled ahead of need.
+
+        Parameters
+        ----------
+        public : PaillierPublicKey, optional
+            A neighbour's key, for replies; without it the pool is that of the
+            agent's own requests.
+        layout : SlotLayout, optional
+            That of the replies, whose masks the noise must drown.
+
+        Returns
+        -------
+        NoisePool
+            The same for all layouts that need exponents of the same length.
+        """
+        if public is None:
+            place = (self.public.key_id, 0)
+        elif layout is None:
+            raise ValueError("a pool for replies needs the layout of its messages")
+        else:
+            place = (public.key_id, responder_bits(public, layout))
+        pool = self._pools.get(place)
+        if pool is None:
+            pool = NoisePool(public or self._key, layout=layout)
+            # Another thread may have made one: whose noise is taken must be one only.
+            pool = self._pools.setdefault(place, pool)
+        return pool
 
     def request(self, values: Any, layout: SlotLayout) -> Payload:
         """Encrypt the negated values under one's own key.
@@ -623,10 +630,8 @@ class PaillierCipher:
         """
         check_key_size(self.key_size, layout)
         plaintexts = request_plaintexts(check_values(values, layout), layout)
-        pool = self._pools.get(("owner", self.public.key_id))
-        size = len(plaintexts)
-        noise = pool.take(size) if pool else [None] * size
-        ciphertexts = self._run(encrypt, (self._key,), plaintexts, noise)
+        noise = self.noise_pool().take(len(plaintexts))
+        ciphertexts = encrypt(self.public, plaintexts, noise)
         return self._payload(REQUEST, self.public, ciphertexts, layout)
 
     def reply(
@@ -681,13 +686,7 @@ class PaillierCipher:
         own += dither
         plaintexts = pack_slots(own, layout.reply_bits, layout)
         size = len(plaintexts)
-        n_bits = responder_bits(public, layout)
-        pool = self._pools.get(("responder", public.key_id))
-        if pool is not None and pool.n_bits < n_bits:
-            raise ValueError(
-                f"the pool's noise has {pool.n_bits} bits, this layout needs {n_bits}"
-            )
-        noise = pool.take(size) if pool else [None] * size
+        noise = self.noise_pool(public, layout).take(size)
         verify = self.verify_symbols
         if layout.masking == "scalar":
             verify = True
@@ -699,8 +698,7 @@ class PaillierCipher:
             groups = [received[start : start + count] for start in starts]
             numbers = masks.tolist()
             factors = [numbers[start : start + count] for start in starts]
-        fixed = (public, n_bits, verify)
-        answers = self._run(respond, fixed, groups, factors, plaintexts, noise)
+        answers = respond(public, verify, groups, factors, plaintexts, noise)
         return self._payload(REPLY, public, answers, layout)
 
     def answer_many(
@@ -750,7 +748,7 @@ class PaillierCipher:
         check_key_size(self.key_size, layout)
         check_header(reply.data, REPLY, self.public.key_id, layout)
         ciphertexts = deserialise(reply.data, self.public)
-        residues = self._run(decrypt, (self._key,), ciphertexts)
+        residues = decrypt(self._key, ciphertexts)
         values = unpack_slots(residues, self.public.n, layout)
         if values is None:
             raise CorruptedMessageError(
@@ -760,10 +758,10 @@ class PaillierCipher:
         return values
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_pools": {}, "_executor": None}
+        return {**self.__dict__, "_pools": {}}
 
     def __repr__(self) -> str:
-        return f"PaillierCipher({self.public!r}, n_threads={self.n_threads})"
+        return f"PaillierCipher({self.public!r})"
 
 
 def public_payload(cipher: Cipher) -> Payload | None:
