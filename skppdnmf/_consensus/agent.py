@@ -66,6 +66,8 @@ class ConsensusAgent:
     observed : bool, default=False
         Whether reports tell the observer of a run in one process what no operator of
         another agent may know.
+    notes : object or None, default=None
+        Of an audit, which is told what only this agent sees.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class ConsensusAgent:
         stream: MaskStream,
         run: bytes,
         observed: bool = False,
+        notes: Any = None,
     ) -> None:
         self.number = number
         self.name = names[number]
@@ -109,6 +112,7 @@ class ConsensusAgent:
         self._spreading = 0
         self.n_exchanges = 0
         self._observed = observed
+        self._notes = notes
         self._report: Report | None = None
         self.phase = Phase.KEYS
         self._asked_to_stop = False
@@ -152,6 +156,7 @@ class ConsensusAgent:
             "masking": settings.masking,
             "key_size": settings.key_size,
             "name": self.name,
+            "dithered": self._notes is None or self._notes.dithered,
         }
         self._average_exchange = DifferenceExchange(
             self.cipher,
@@ -341,6 +346,9 @@ class ConsensusAgent:
                     again = self._exchange.accept(self._place[sender], message)
                 if again is not None:
                     outbox.append((sender, again))
+                elif self._notes is not None:
+                    integers = self._exchange.opened(self._place[sender])
+                    self._notes.answer(sender, message.round, integers)
         # Answered together once all are in, which costs less than one by one.
         if requests and len(self._requests) + len(requests) == len(self.neighbours):
             self._take_requests(requests, outbox)
@@ -359,6 +367,9 @@ class ConsensusAgent:
             outbox.append((self.neighbours[k], reply))
             if reply.kind == WIDEN:
                 widened.add(k)  # the request will come again
+            elif self._notes is not None:
+                masks, dithers = self._exchange.secrets(k)
+                self._notes.secrets(self.neighbours[k], reply.round, masks, dithers)
         for sender, message in requests:
             k = self._place[sender]
             if k not in widened:
@@ -375,6 +386,14 @@ class ConsensusAgent:
         counts = (self._left_count.value, self._fit_count.value)
         requests = self._exchange.begin(values, active, counts, self._scale)
         outbox += zip(self.neighbours, requests, strict=True)
+        if active and self.neighbours and self._notes is not None:
+            self._notes.round(
+                self._exchange.round,
+                self.phase.value,
+                self.factors.iteration,
+                self._exchange.n_max,
+                self._exchange.values,
+            )
 
     # The scale of the data -----------------------------------------------------
 
@@ -419,6 +438,8 @@ class ConsensusAgent:
         """Fix the penalties of the consensus and start the first BCD iteration."""
         self._scale = scale
         self.factors.begin(scale)
+        if self._notes is not None:
+            self._notes.agreed(scale, self.factors.unit)
         self._left_exchange.round = self._average_exchange.round
         self._exchange = self._left_exchange
         self.phase = Phase.LEFT
@@ -457,6 +478,9 @@ class ConsensusAgent:
         self._report = factors.report(
             self.n_exchanges, self._fit_stopped, final, self._observed
         )
+        if self._notes is not None:
+            W = factors.right.W / factors.unit
+            self._notes.state(factors.iteration, self._report.H, W)
         if final:
             self.phase = Phase.OVER
         else:

@@ -71,6 +71,7 @@ def make_agents(
     mask_seeds: list[int],
     run: bytes,
     observed: bool = True,
+    recorder: Any = None,
 ) -> list[ConsensusAgent]:
     """Make one agent for each part of the data.
 
@@ -94,6 +95,8 @@ def make_agents(
         16 bytes that name the run.
     observed : bool, default=True
         As for `ConsensusAgent`.
+    recorder : object or None, default=None
+        Of an audit.
 
     Returns
     -------
@@ -115,6 +118,7 @@ def make_agents(
             MaskStream.from_seed(sequences[i]),
             run,
             observed,
+            None if recorder is None else recorder.of(i),
         )
         for i in range(len(parts))
     ]

@@ -69,8 +69,23 @@ from .masks import MaskStream, draw_factors, draw_secrets
 
 SHORT_ROW = 2048  # rows up to this length are handled together
 
-# What an agent sends as replies, and the masks in them, one for each neighbour.
-Answers = tuple[list[Payload], list[NDArray[np.float64]]]
+
+class Answers(NamedTuple):
+    """An agent's replies, and the secrets in them, for each of several neighbours.
+
+    Parameters
+    ----------
+    payloads : list of Payload
+        The replies.
+    masks : list of ndarray of shape (n_values,) or (1,)
+        Secret factors as floats.
+    dithers : list of ndarray of shape (n_values,)
+        What was added to each number.
+    """
+
+    payloads: list[Payload]
+    masks: list[NDArray[np.float64]]
+    dithers: list[NDArray[np.float64]]
 
 
 @runtime_checkable
@@ -127,11 +142,11 @@ class Cipher(Protocol):
         values: Any,
         streams: Sequence[MaskStream],
         layouts: Sequence[Any],
+        dithered: bool = True,
     ) -> Answers:
         """Answer several neighbours with secrets drawn from the edges' streams.
 
-        Returns the replies and, for each, its masks as floats: one for each value,
-        or a single one.
+        Without dither only to study what it is good for.
         """
         ...
 
@@ -242,6 +257,7 @@ class PlainCipher:
         values: Any,
         streams: Sequence[MaskStream],
         layouts: Sequence[PlainLayout],
+        dithered: bool = True,
     ) -> Answers:
         """Answer one by one, with secret factors that are not rounded."""
         payloads, drawn = [], []
@@ -251,7 +267,7 @@ class PlainCipher:
             reply = self.reply(public, request, values, masks, None, layout)
             payloads.append(reply)
             drawn.append(masks)
-        return payloads, drawn
+        return Answers(payloads, drawn, [np.zeros(1)] * len(drawn))
 
     def open(self, reply: Payload, layout: Any = None) -> np.ndarray:
         """Return the answer."""
@@ -377,19 +393,23 @@ class SimulatedCipher:
         values: Any,
         streams: Sequence[MaskStream],
         layouts: Sequence[SlotLayout],
+        dithered: bool = True,
     ) -> Answers:
         """Answer several neighbours, together where that is faster."""
         if len(requests) > 1 and len(values) <= SHORT_ROW:
             masks, dithers = draw_secrets(streams, layouts[0])
+            dithers *= dithered
             payloads = self.reply_many(requests, values, masks, dithers, layouts)
-            return payloads, list(masks)
+            return Answers(payloads, list(masks), list(dithers))
         # Long rows are masked one by one, while they are in the processor's cache.
-        payloads, drawn = [], []
+        payloads, drawn, added = [], [], []
         for stream, request, layout in zip(streams, requests, layouts, strict=True):
             (row,), (dither,) = draw_secrets([stream], layout)
+            dither *= dithered
             payloads.append(self.reply_drawn(request, values, row, dither, layout))
             drawn.append(row)
-        return payloads, drawn
+            added.append(dither)
+        return Answers(payloads, drawn, added)
 
     def reply_drawn(
         self,
@@ -708,19 +728,22 @@ class PaillierCipher:
         values: Any,
         streams: Sequence[MaskStream],
         layouts: Sequence[SlotLayout],
+        dithered: bool = True,
     ) -> Answers:
         """Answer several neighbours one by one, each under its own key."""
-        payloads, drawn = [], []
+        payloads, drawn, added = [], [], []
         edges = zip(publics, requests, streams, layouts, strict=True)
         for public, request, stream, layout in edges:
-            (masks,), (dither,) = draw_secrets([stream], layout)
+            (masks,), (dithers,) = draw_secrets([stream], layout)
+            dithers *= dithered
             whole = masks.astype(np.int64)
             factors = int(whole[0]) if layout.masking == "scalar" else whole
-            dither = dither.astype(np.int64)
+            dither = dithers.astype(np.int64)
             reply = self.reply(public, request, values, factors, dither, layout)
             payloads.append(reply)
             drawn.append(masks)
-        return payloads, drawn
+            added.append(dithers)
+        return Answers(payloads, drawn, added)
 
     def open(self, reply: Payload, layout: SlotLayout) -> np.ndarray:
         """Decrypt a neighbour's answer.

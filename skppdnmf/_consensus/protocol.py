@@ -58,6 +58,7 @@ class Consensus:
                     setting.seeds.masks,
                     run,
                     hooks.observed,
+                    hooks.recorder,
                 )
             )
 
@@ -92,6 +93,10 @@ class Consensus:
             work.bytes,
             seconds,
         )
+
+    def in_clear(self, estimator: Any) -> bool:
+        """Return whether neighbours read each other's left factors."""
+        return estimator.encryption is None
 
     def advice(self, estimator: Any) -> str:
         """Return what else to change where a fit has not reached its tolerance."""
