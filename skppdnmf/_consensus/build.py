@@ -179,12 +179,13 @@ def make_ciphers(
     encryption: str | None,
     n_agents: int,
     key_size: int,
+    key_scheme: str,
     n_jobs: int | None,
 ) -> list[Cipher]:
     """Make each agent's cipher; Paillier keys are fresh in every fit."""
     if encryption is None or n_agents == 1:
         return [PlainCipher() for _ in range(n_agents)]
-    valid_key_size(key_size, "djn")  # what is simulated could be encrypted
+    valid_key_size(key_size, key_scheme)  # what is simulated could be encrypted
     if encryption == "simulated":
         return [SimulatedCipher(key_size) for _ in range(n_agents)]
     if key_size < SECURE_KEY_SIZE:  # once, and not in a worker where no one sees it
@@ -192,7 +193,7 @@ def make_ciphers(
     # Before version 1.4 joblib took a given None for 1, whatever the context says.
     jobs = {} if n_jobs is None else {"n_jobs": n_jobs}
     keys = Parallel(**jobs, prefer="threads")(
-        delayed(new_keypair)(key_size) for _ in range(n_agents)
+        delayed(new_keypair)(key_size, key_scheme) for _ in range(n_agents)
     )
     return [PaillierCipher(private) for _, private in keys]
 

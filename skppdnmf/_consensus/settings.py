@@ -26,8 +26,8 @@ class AgentSettings:
     leader, leader_eccentricity : int
         Number of the agent whose estimate of the scale becomes everybody's, and the
         hops from it to the farthest agent.
-    mu, eta, g_max, penalty_scaling, update, masking, n_max, key_size, max_iter, \
-max_admm_iter, tol, l1_ratio
+    mu, eta, g_max, penalty_scaling, update, masking, n_max, key_size, key_scheme, \
+max_iter, max_admm_iter, tol, l1_ratio
         As for `PrivateDistributedNMF`.
     right_alpha, left_alpha : float
         Its `alpha_W` and `alpha_H`.
@@ -53,6 +53,7 @@ max_admm_iter, tol, l1_ratio
     right_alpha: float = 0.0
     left_alpha: float = 0.0
     l1_ratio: float = 0.0
+    key_scheme: str = "djn"
 
     @property
     def balanced(self) -> bool:

@@ -16,6 +16,7 @@ from .._consensus.settings import AgentSettings
 from .._data.checks import check_start
 from .._data.graph import Network, make_network
 from .._data.partition import DEFAULT_N_AGENTS, split_samples
+from .._paillier.keys import valid_key_size
 from .._secure_sum.build import plan_sums
 from .._secure_sum.key_graph import check_key_degree
 from .._secure_sum.totals import FixedPoint
@@ -93,7 +94,8 @@ def estimate_cost(
     TypeError
         If `estimator` is not a `PrivateDistributedNMF`.
     ValueError
-        If the graph or `n_features` is invalid.
+        If the graph or `n_features` is invalid, or `key_size` does not fit
+        `key_scheme`.
     OverflowError
         If a value does not fit the key or, under "secure-sum", a total 64 bits.
         The latter depends on the number of samples: `n_max` is checked as in `fit`
@@ -136,6 +138,8 @@ def estimate_cost(
         return CostEstimate(work.exchanges, 0, 0, work.bytes, 0.0)
     settings = make_settings(network, **agent_parameters(estimator))
     work = count_work(network, settings, start, estimator.encryption)
+    if estimator.encryption is not None and network.n_agents > 1:
+        valid_key_size(settings.key_size, settings.key_scheme)
     seconds = 0.0
     if estimator.encryption == "paillier" and network.n_agents > 1:
         expected = time_work(work, network, settings, start, estimator.n_jobs)
@@ -184,6 +188,7 @@ def agent_parameters(estimator: Any) -> dict[str, Any]:
         "masking": estimator.masking,
         "n_max": None if estimator.encryption is None else float(estimator.n_max),
         "key_size": int(estimator.key_size),
+        "key_scheme": estimator.key_scheme,
         "max_iter": int(estimator.max_iter),
         "max_admm_iter": int(estimator.max_admm_iter),
         "tol": float(estimator.tol),
@@ -221,6 +226,7 @@ def expect(
     """Return what to expect of a fit, measured only where it may be long."""
     if encryption is not None and network.n_agents > 1:
         left_layout(settings, start)  # simulated keys refuse what real ones do
+        valid_key_size(settings.key_size, settings.key_scheme)
     if encryption != "paillier" or network.n_agents == 1:
         return Expectation(0.0, "threads")
     work = count_work(network, settings, start, encryption)

@@ -147,7 +147,11 @@ def run_consensus(
     expected = expect(network, settings, start, estimator.encryption, estimator.n_jobs)
     warn_if_long(expected.seconds, settings, effective_n_jobs(estimator.n_jobs))
     ciphers = make_ciphers(
-        estimator.encryption, len(parts), settings.key_size, estimator.n_jobs
+        estimator.encryption,
+        len(parts),
+        settings.key_size,
+        settings.key_scheme,
+        estimator.n_jobs,
     )
     agents: Any = make_agents(
         [parts[k] for k in order],

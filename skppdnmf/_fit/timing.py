@@ -63,7 +63,7 @@ def time_work(
     Expectation
         Seconds, and where the agents had best run.
     """
-    times = calibrate(left_layout(settings, start))
+    times = calibrate(left_layout(settings, start), settings.key_scheme)
     jobs = min(effective_n_jobs(n_jobs), network.n_agents, os.cpu_count() or 1)
     locked = work.encryptions * times.encryption
     free = work.replies * times.decryption
@@ -84,13 +84,15 @@ def time_work(
     return Expectation(threads, "threads")
 
 
-def calibrate(layout: SlotLayout) -> UnitTimes:
+def calibrate(layout: SlotLayout, key_scheme: str) -> UnitTimes:
     """Time the operations on a few ciphertexts under a fresh key.
 
     Parameters
     ----------
     layout : SlotLayout
         Of the left factor's exchange; only its slots and key size matter.
+    key_scheme : {"djn", "subgroup"}
+        As for `PrivateDistributedNMF`.
 
     Returns
     -------
@@ -99,7 +101,7 @@ def calibrate(layout: SlotLayout) -> UnitTimes:
         raising the request to the masks. The set-up is an agent's key and tables.
     """
     started = time.perf_counter()
-    private = new_keypair(layout.key_size)[1]
+    private = new_keypair(layout.key_size, key_scheme)[1]
     few = SlotLayout(
         2 * layout.slots_per_plaintext,
         layout.value_bits,
