@@ -31,7 +31,7 @@ FEW, MANY = 2, 60
     type=PARAMETERS["key_size"][0],
     default=2048,
     show_default=True,
-    help="Bits of the Paillier keys; below 2048 they protect nothing.",
+    help=PARAMETERS["key_size"][1],
 )
 @click.option(
     "--max-iter",

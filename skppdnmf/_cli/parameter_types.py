@@ -186,8 +186,8 @@ class ReportFile(click.Path):
         path: Any = super().convert(value, param, ctx)
         if path.suffix.lower() not in REPORT_SUFFIXES:
             self.fail(
-                f"{value!r} is written as HTML; the name should end in "
-                f"{' or '.join(REPORT_SUFFIXES)}.",
+                f"{value!r} does not end in {' or '.join(REPORT_SUFFIXES)}; the report "
+                "is written as HTML.",
                 param,
                 ctx,
             )

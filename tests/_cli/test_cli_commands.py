@@ -153,7 +153,7 @@ def test_seconds_that_are_refused(data, text, expected):
 @pytest.mark.parametrize("text", ["", " "])
 def test_empty_values_are_refused(data, command, flag, text):
     found = refused(command, data, flag, text)
-    assert found.startswith(f"Invalid value for '{flag}': {text!r} is ")
+    assert found.startswith(f"Invalid value for '{flag}': {text!r} ")
     assert refused(command, text) == (
         f"Invalid value for 'FILE': File {text!r} does not exist."
     )

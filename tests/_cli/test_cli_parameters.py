@@ -114,22 +114,29 @@ WORDS = {word for taken, _ in PARAMETERS.values() for word in words_of(taken)}
 PROBES = (*NUMBERS, *LARGE, *sorted(WORDS), "NONE", "Auto", "Scalar", "word", "", " ")
 
 
-@pytest.mark.parametrize("text", PROBES)
+def meanings(text):
+    """What a text may stand for."""
+    yield None if text.lower() == "none" else text
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            yield kind(text)
+
+
 @pytest.mark.parametrize(
     "name", sorted(k for k, v in CONSTRAINTS.items() if v != "no_validation")
 )
-def test_what_the_estimator_takes_can_be_given_and_nothing_else(name, text):
-    meanings = [None] if text.lower() == "none" else [text]
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            meanings.append(kind(text))
-    allowed = [make_constraint(each) for each in CONSTRAINTS[name]]
-    if any(each.is_satisfied_by(value) for each in allowed for value in meanings):
-        value = convert(name, text)
-        assert any(each.is_satisfied_by(value) for each in allowed)
-    else:
-        flag = "--" + name.replace("_", "-")
-        assert refusal(name, text).startswith(f"Invalid value for '{flag}': ")
+def test_what_the_estimator_takes_can_be_given_and_nothing_else(name):
+    constraints = [make_constraint(each) for each in CONSTRAINTS[name]]
+
+    def is_allowed(value):
+        return any(each.is_satisfied_by(value) for each in constraints)
+
+    for text in PROBES:
+        if any(map(is_allowed, meanings(text))):
+            assert is_allowed(convert(name, text)), text
+        else:
+            flag = "--" + name.replace("_", "-")
+            assert refusal(name, text).startswith(f"Invalid value for '{flag}': ")
 
 
 def test_numbers_keep_their_kind():

@@ -147,8 +147,8 @@ def test_a_report_is_named_as_html(data, tmp_path, monkeypatch, command, name):
     forbid_fit(monkeypatch)
     file = tmp_path / name
     expected = (
-        f"Invalid value for '--report': '{file}' is written as HTML; the name should "
-        "end in .html or .htm."
+        f"Invalid value for '--report': '{file}' does not end in .html or .htm; the "
+        "report is written as HTML."
     )
     assert refused(command, data, "--report", file) == expected
     file.write_text("mine")
