@@ -154,6 +154,14 @@ class FitProtocol(Protocol):
         """Return what a fit takes; the number of samples may be unknown."""
         ...
 
+    def encrypts(self, estimator: Any) -> bool:
+        """Return whether ciphertexts are made."""
+        ...
+
+    def protects(self, estimator: Any) -> bool:
+        """Return whether links hide what they carry, as far as the protocol does."""
+        ...
+
     def in_clear(self, estimator: Any) -> bool:
         """Return whether neighbours read each other's left factors."""
         ...
