@@ -116,7 +116,7 @@ def describe_fit(estimator: Any, X: Any, seconds: float) -> dict[str, str]:
         ),
         "sent": (
             format_bytes(estimator.traffic_["bytes"])
-            if is_encrypted or is_summed
+            if is_private and protocol_of(estimator).protects(estimator)
             else "-"
         ),
         "seconds": f"{seconds:.1f}",
