@@ -59,8 +59,9 @@ class ConsensusAgent:
         Common to all agents.
     make_cipher : callable
         Returns the agent's own cipher, with a key that it makes when it starts.
-    stream : MaskStream
-        Source of its masks and dithers.
+    stream : MaskStream or None
+        Source of its masks and dithers where a study is to be reproducible; None has
+        it make its own.
     run : bytes
         16 bytes that name the run.
     observed : bool, default=False
@@ -80,7 +81,7 @@ class ConsensusAgent:
         neighbour_degrees: Iterable[int],
         settings: AgentSettings,
         make_cipher: Callable[[], Any],
-        stream: MaskStream,
+        stream: MaskStream | None,
         run: bytes,
         observed: bool = False,
         notes: Any = None,
@@ -119,6 +120,7 @@ class ConsensusAgent:
 
         self._make_cipher = make_cipher
         self._start = start.ravel()
+        stream = stream or MaskStream()
         self._streams = [stream.spawn(degree) for _ in range(2)]
         self._left_count = StopCount(settings.diameter, degree)
         self._fit_count = StopCount(settings.diameter, degree)
