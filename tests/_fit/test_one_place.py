@@ -18,8 +18,8 @@ def comparisons(tree):
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
-            if any(isinstance(side, ast.Constant) and side.value in NAMES
-                   for side in sides if isinstance(getattr(side, "value", None), str)):  # fmt: skip
+            constants = [side for side in sides if isinstance(side, ast.Constant)]
+            if any(constant.value in NAMES for constant in constants):
                 yield node.lineno
             # An envelope's `protocol` is a number.
             if any(
