@@ -1,15 +1,19 @@
 """Helpers shared by several test files."""
 
+from functools import partial
+
 import numpy as np
 from _paillier_keys import cipher
 
-from skppdnmf._consensus.agent import Agent
-from skppdnmf._consensus.build import make_settings
+from skppdnmf._agent import Envelope, Witness
+from skppdnmf._consensus.agent import ConsensusAgent
+from skppdnmf._consensus.settings import AgentSettings, graph_facts
 from skppdnmf._data.graph import make_network
 from skppdnmf.exchange import MaskStream, PlainCipher, SimulatedCipher
 
 GRAPHS = ("random", "path", "star", "ring", "complete")
 KEY_SIZE = 256
+RUN = bytes(range(16))
 
 
 def split_parts(sizes, n_features=6, seed=0):
@@ -22,7 +26,9 @@ def random_start(n_components, n_features, seed=0):
     return np.random.default_rng([seed, 1]).exponential(size=(n_components, n_features))
 
 
-def make_agents(graph, parts, start, encryption=None, seed=0, **parameters):
+def make_agents(
+    graph, parts, start, encryption=None, seed=0, observed=True, **parameters
+):
     """Agents on a named or given graph, with small keys; as an estimator has them."""
     network = make_network(graph, len(parts), seed) if isinstance(graph, str) else graph
     parameters = {
@@ -32,64 +38,77 @@ def make_agents(graph, parts, start, encryption=None, seed=0, **parameters):
         "penalty_scaling": "data",
         "update": "proximal",
         "masking": "entrywise",
-        "n_max": None if encryption is None else 1e6,
+        "n_max": 1e6,
         "key_size": KEY_SIZE,
         "max_iter": 4,
         "max_admm_iter": 5,
         "tol": 0.0,
         **parameters,
     }
-    settings = make_settings(network, **parameters)
-    ciphers = {
-        None: lambda i: PlainCipher(),
-        "simulated": lambda i: SimulatedCipher(KEY_SIZE),
-        "paillier": lambda i: cipher(KEY_SIZE, number=i),
+    settings = AgentSettings(**graph_facts(network), **parameters)
+    makers = {
+        None: lambda i: PlainCipher,
+        "simulated": lambda i: partial(SimulatedCipher, KEY_SIZE),
+        "paillier": lambda i: partial(cipher, KEY_SIZE, number=i),
     }
+    names = names_of(parts)
     return [
-        Agent(
+        ConsensusAgent(
             i,
-            f"agent {i}",
+            names,
             part,
             start,
             network.neighbours[i],
             network.degrees[network.neighbours[i]],
             settings,
-            ciphers[encryption](i),
+            makers[encryption](i),
             MaskStream.from_seed(np.random.SeedSequence([seed, i])),
+            RUN,
+            observed,
         )
         for i, part in enumerate(parts)
     ]
 
 
-def drive(agents, rng=None):
-    """Carry the agents' messages until all have finished.
+def names_of(agents):
+    """What errors call the agents."""
+    return [f"agent {i}" for i in range(len(agents))]
 
-    Every turn all messages arrive in the order in which they were sent. With `rng`
-    one agent a turn goes on, with a random part of its messages in random order, so
-    that messages overtake each other and wait for many turns.
+
+def drive(agents, rng=None, serialise=False):
+    """Carry the agents' envelopes until all have finished.
+
+    Every turn all envelopes arrive in the order in which they were sent. With `rng`
+    one agent a turn goes on, with a random part of its envelopes in random order, so
+    that they overtake each other and wait for many turns.
 
     Returns
     -------
     reports : list of lists
         Each agent's reports.
-    sent : list of (int, int, Message)
+    sent : list of (int, int, Message or SumMessage)
         Senders, receivers and messages.
     """
     reports = [[] for _ in agents]
     boxes = [[] for _ in agents]
+    finished = [False] * len(agents)
     sent = []
 
-    def post(i, letters):
-        for j, message in letters:
-            sent.append((i, j, message))
-            boxes[j].append((i, message))
-        reports[i] += agents[i].reports
-        agents[i].reports = []
+    def post(i, step):
+        for envelope in step.envelopes:
+            assert envelope.sender == i
+            sent.append((i, envelope.receiver, envelope.body))
+            if serialise:
+                envelope = Envelope.from_bytes(envelope.to_bytes())
+            boxes[envelope.receiver].append(envelope)
+        if step.report is not None:
+            reports[i].append(step.report)
+        finished[i] = step.finished
 
     for i, agent in enumerate(agents):
         post(i, agent.start())
     idle = 0
-    while not all(agent.finished for agent in agents):
+    while not all(finished):
         if rng is None:
             batch = list(enumerate(boxes))
             boxes[:] = [[] for _ in agents]
@@ -102,10 +121,10 @@ def drive(agents, rng=None):
             )
             batch = [(i, [boxes[i][k] for k in order[:some]])]
             boxes[i] = [boxes[i][k] for k in sorted(order[some:])]
-        before = len(sent), sum(map(len, reports))
+        before = len(sent), sum(map(len, reports)), sum(finished)
         for i, arrived in batch:
             post(i, agents[i].advance(arrived))
-        moved = before != (len(sent), sum(map(len, reports))) or any(
+        moved = before != (len(sent), sum(map(len, reports)), sum(finished)) or any(
             a for _, a in batch
         )
         idle = 0 if moved else idle + 1
@@ -118,5 +137,9 @@ def assert_same_reports(one, other):
     assert [len(reports) for reports in one] == [len(reports) for reports in other]
     for mine, theirs in zip(one, other, strict=True):
         for a, b in zip(mine, theirs, strict=True):
-            for name, x, y in zip(a._fields, a, b, strict=True):
+            assert (a.witness is None) == (b.witness is None)
+            for name, x, y in [
+                *zip(a._fields[:-1], a, b, strict=False),
+                *zip(Witness._fields, a.witness or (), b.witness or (), strict=False),
+            ]:
                 np.testing.assert_array_equal(x, y, err_msg=name)
