@@ -4,14 +4,17 @@ import warnings
 from contextlib import contextmanager
 
 import numpy as np
+from _helpers import RUN, names_of
 from scipy import stats
 
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf import _keystream as keystream
 from skppdnmf._data.graph import make_network
 from skppdnmf._nmf.penalties import right_penalty
+from skppdnmf._protocol import call
 from skppdnmf._secure_sum.agent import SumAgent
-from skppdnmf._secure_sum.left_factor import LeftPath, PathSettings
+from skppdnmf._secure_sum.left_factor import LeftPath
+from skppdnmf._secure_sum.settings import PathSettings
 from skppdnmf._secure_sum.tree import SpanningTrees
 from skppdnmf.exchange import SUM_UP, SecureSum, SumMessage, make_key_graph
 
@@ -49,6 +52,11 @@ def words_of(rng, n_words):
     return rng.integers(0, 2**64, n_words, dtype=np.uint64)
 
 
+def over_a_wire(message):
+    """The message as its receiver reads it."""
+    return SumMessage.from_bytes(message.to_bytes(), message.kind, message.step)
+
+
 def carry(sums, summands, rng=None):
     """Run the sums of ``summands[step][agent]``; messages go as bytes.
 
@@ -68,7 +76,7 @@ def carry(sums, summands, rng=None):
     def post(i, letters):
         for receiver, message in letters:
             sent.append((i, receiver, message))
-            boxes[receiver].append((i, SumMessage.from_bytes(message.to_bytes())))
+            boxes[receiver].append((i, over_a_wire(message)))
 
     def deliver(i, arrived):
         letters, total = sums[i].advance(arrived)
@@ -135,7 +143,7 @@ def p_uniform(words):
 def path_settings(n_agents, alpha_W=0.0, alpha_H=0.0, l1_ratio=0.0, **given):
     """Settings of a path, for six features unless told otherwise."""
     n_features = given.pop("n_features", 6)
-    settings = {"max_iter": 12, "tol": 0.0, "n_max": 1e6, "exact": n_agents == 1}
+    settings = {"max_iter": 12, "tol": 0.0, "n_max": 1e6}
     return PathSettings(
         n_agents=n_agents,
         right_penalty=right_penalty(alpha_W, l1_ratio, n_features),
@@ -145,18 +153,21 @@ def path_settings(n_agents, alpha_W=0.0, alpha_H=0.0, l1_ratio=0.0, **given):
     )
 
 
-def make_sum_agents(parts, starts, graph="random", shared=True, degree=None, **given):
-    """Agents of the secure sum, with one path for all or one for each."""
+def make_sum_agents(parts, starts, graph="random", compute=call, degree=None, **given):
+    """Agents of the secure sum, which compute what is common each by itself."""
     settings = path_settings(len(parts), n_features=starts.shape[-1], **given)
-    sums = make_sums(len(parts), graph, degree)
-    path = LeftPath(starts, settings)
+    network = make_network(graph, len(parts), 0) if isinstance(graph, str) else graph
+    sums = make_sums(len(parts), network, degree)
     return [
         SumAgent(
             i,
-            f"agent {i}",
+            names_of(parts),
             part,
-            path if shared else LeftPath(starts.copy(), settings),
+            LeftPath(starts, settings),
             sums[i],
+            network.neighbours[i].tolist(),
+            RUN,
+            compute,
         )
         for i, part in enumerate(parts)
     ]
