@@ -9,6 +9,7 @@ from _sums import make_sum_agents
 from scipy import sparse
 from scipy.optimize import nnls
 
+from skppdnmf._federation.memo import Memo
 from skppdnmf._nmf.hals import hals
 from skppdnmf._secure_sum import agent as _sum_agent
 from skppdnmf._secure_sum.totals import HEADROOM
@@ -49,9 +50,19 @@ def test_the_order_of_messages_has_no_effect(reference, seed):
     assert_same_reports(reports, reference)
 
 
-def test_one_path_for_all_and_one_for_each_are_the_same(reference):
-    assert_same_reports(run(shared=False)[1], reference)
-    reports = run(shared=False, graph="ring", rng=np.random.default_rng(9))[1]
+def test_a_path_for_all_and_one_for_each_are_the_same(reference):
+    """Agents of one process need not compute it each."""
+    memo = Memo()
+    assert_same_reports(run(compute=memo)[1], reference)
+    for seed in (8, 9):
+        rng = np.random.default_rng(seed)
+        assert_same_reports(run(graph="ring", rng=rng, compute=Memo())[1], reference)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_envelopes_may_travel_as_bytes(reference, graph):
+    agents = make_sum_agents(split_parts(SIZES), starts(), graph)
+    reports, _ = drive(agents, np.random.default_rng(1), serialise=True)
     assert_same_reports(reports, reference)
 
 
@@ -68,16 +79,6 @@ def test_agents_travel_between_turns(reference):
         def advance(self, arrived):
             self.agent = pickle.loads(pickle.dumps(self.agent))
             return self.agent.advance(arrived)
-
-        finished = property(lambda self: self.agent.finished)
-
-        @property
-        def reports(self):
-            return self.agent.reports
-
-        @reports.setter
-        def reports(self, reports):
-            self.agent.reports = reports
 
     agents = make_sum_agents(split_parts(SIZES), starts())
     reports, _ = drive([Travelling(agent) for agent in agents])
@@ -132,7 +133,8 @@ def test_nothing_of_the_right_factor_is_left_behind():
         assert agent.finished
         assert agent._W.size == agent._extrapolated.size == 0
         assert agent._share is None
-        assert agent.reports == []
+        step = agent.advance([])
+        assert (step.envelopes, step.report, step.finished) == ([], None, True)
 
 
 def test_messages_in_each_iteration():
@@ -235,7 +237,7 @@ def test_every_summand_keeps_to_the_agents_share_of_the_bound(monkeypatch, shape
 
     def solve_and_look(self, sweeps):
         solve(self, sweeps)
-        norm = self.squared_norm
+        norm = self._squared_norm
         gram, products, sums = self._share
         assert gram.max() <= HEADROOM**2 * norm / 6 * (1 + 1e-5)
         assert products.max() <= HEADROOM / np.sqrt(6) * norm * (1 + 1e-5)
