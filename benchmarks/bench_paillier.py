@@ -18,7 +18,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 # One thread for those who would take all cores; read when they are imported.
@@ -234,27 +234,20 @@ def bench_ours(key_size: int, n_values: int, baseline: dict[str, Any]) -> None:
 
 
 def bench_two(key_size: int, n_values: int) -> None:
-    """Two agents at a time, in threads and in processes.
+    """Two agents at a time, each in a process of its own.
 
-    Where two processes stay far below 2x, the machine is busy with something else.
+    Where two stay far below 2x, the machine is busy with something else.
     """
     spawn = multiprocessing.get_context("spawn")
-    with ThreadPoolExecutor(2) as threads, ProcessPoolExecutor(2, spawn) as processes:
+    with ProcessPoolExecutor(2, spawn) as processes:
         for scheme, masking in COMBINATIONS:
             layout = SlotLayout(n_values, VALUE_BITS, MASK_BITS, masking, key_size)
-            keys = [generate_keypair(key_size, scheme)[1] for _ in range(2)]
-            alone = [PaillierCipher(key) for key in keys]
-            helped = [PaillierCipher(key, executor=processes) for key in keys]
+            sides = [
+                PaillierCipher(generate_keypair(key_size, scheme)[1]) for _ in range(2)
+            ]
             repeats = 2 if scheme == "djn" else 6
-            for name, executor, sides in (
-                ("threads", threads, alone),
-                ("threads that share two processes", threads, helped),
-                ("processes", processes, alone),
-            ):
-                ratio = two_over_one(executor, sides, layout, repeats)
-                print(
-                    f"{masking:9} {scheme:8} {verdict(ratio, TARGET_TWO)}  two {name}"
-                )
+            ratio = two_over_one(processes, sides, layout, repeats)
+            print(f"{masking:9} {scheme:8} {verdict(ratio, TARGET_TWO)}  two processes")
 
 
 def bench_windows(key_size: int) -> None:

@@ -2,8 +2,8 @@
 
 An agent is a state machine without input or output. `Agent.start` and `Agent.advance`
 return a `Step`: envelopes to be delivered, perhaps a report for the agent's own
-operator, and whether the agent has finished. Whoever carries the envelopes, one process,
-a cluster or a network, reads nothing else of it and need not know what they mean.
+operator, and whether the agent has finished. Whoever carries them, one process, a
+cluster or a network, reads nothing else of it and need not know what they mean.
 """
 
 from __future__ import annotations

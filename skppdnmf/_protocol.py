@@ -154,6 +154,10 @@ class FitProtocol(Protocol):
         """Return what a fit takes; the number of samples may be unknown."""
         ...
 
+    def in_clear(self, estimator: Any) -> bool:
+        """Return whether neighbours read each other's left factors."""
+        ...
+
     def advice(self, estimator: Any) -> str:
         """Return what else to change where a fit has not reached its tolerance."""
         ...

@@ -19,7 +19,7 @@ from .._agent import Address, Departure, Envelope, Letters, Report, Step
 from ..exceptions import CorruptedMessageError, DropoutError, WrongKeyError
 from .exchange import DifferenceExchange
 from .factors import Factors
-from .fixed_point import starting_bits
+from .fixed_point import SPARE_BITS
 from .masks import MaskStream
 from .messages import KEY, KIND_NAMES, PROTOCOL_CODE, REQUEST, WIDEN, Message
 from .scale import N_MAX, N_VALUES, VALUE_BITS, PrivateAverage
@@ -66,6 +66,8 @@ class ConsensusAgent:
     observed : bool, default=False
         Whether reports tell the observer of a run in one process what no operator of
         another agent may know.
+    notes : object or None, default=None
+        Of an audit, which is told what only this agent sees.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class ConsensusAgent:
         stream: MaskStream,
         run: bytes,
         observed: bool = False,
+        notes: Any = None,
     ) -> None:
         self.number = number
         self.name = names[number]
@@ -109,13 +112,13 @@ class ConsensusAgent:
         self._spreading = 0
         self.n_exchanges = 0
         self._observed = observed
+        self._notes = notes
         self._report: Report | None = None
         self.phase = Phase.KEYS
         self._asked_to_stop = False
 
         self._make_cipher = make_cipher
-        self._start_size = start.size
-        self._start_bits = starting_bits(start, settings.n_max)
+        self._start = start.ravel()
         self._streams = [stream.spawn(degree) for _ in range(2)]
         self._left_count = StopCount(settings.diameter, degree)
         self._fit_count = StopCount(settings.diameter, degree)
@@ -147,11 +150,13 @@ class ConsensusAgent:
         settings, degree = self.settings, len(self.neighbours)
         self.cipher = self._make_cipher()
         average, left = self._streams
+        _, start_bits = self.cipher.encode(self._start, settings.n_max)
         shared: dict[str, Any] = {
             "n_max": settings.n_max,
             "masking": settings.masking,
             "key_size": settings.key_size,
             "name": self.name,
+            "dithered": self._notes is None or self._notes.dithered,
         }
         self._average_exchange = DifferenceExchange(
             self.cipher,
@@ -160,13 +165,13 @@ class ConsensusAgent:
             value_bits=VALUE_BITS,
             streams=average,
             # One mask for both numbers: they must spread alike to stay comparable.
-            **{**shared, "n_max": settings.n_max and N_MAX, "masking": "scalar"},
+            **{**shared, "n_max": N_MAX, "masking": "scalar"},
         )
         self._left_exchange = DifferenceExchange(
             self.cipher,
             degree,
-            n_values=self._start_size,
-            value_bits=self._start_bits,
+            n_values=self._start.size,
+            value_bits=start_bits + SPARE_BITS,
             streams=left,
             **shared,
         )
@@ -341,6 +346,9 @@ class ConsensusAgent:
                     again = self._exchange.accept(self._place[sender], message)
                 if again is not None:
                     outbox.append((sender, again))
+                elif self._notes is not None:
+                    integers = self._exchange.opened(self._place[sender])
+                    self._notes.answer(sender, message.round, integers)
         # Answered together once all are in, which costs less than one by one.
         if requests and len(self._requests) + len(requests) == len(self.neighbours):
             self._take_requests(requests, outbox)
@@ -359,6 +367,9 @@ class ConsensusAgent:
             outbox.append((self.neighbours[k], reply))
             if reply.kind == WIDEN:
                 widened.add(k)  # the request will come again
+            elif self._notes is not None:
+                masks, dithers = self._exchange.secrets(k)
+                self._notes.secrets(self.neighbours[k], reply.round, masks, dithers)
         for sender, message in requests:
             k = self._place[sender]
             if k not in widened:
@@ -375,6 +386,14 @@ class ConsensusAgent:
         counts = (self._left_count.value, self._fit_count.value)
         requests = self._exchange.begin(values, active, counts, self._scale)
         outbox += zip(self.neighbours, requests, strict=True)
+        if active and self.neighbours and self._notes is not None:
+            self._notes.round(
+                self._exchange.round,
+                self.phase.value,
+                self.factors.iteration,
+                self._exchange.n_max,
+                self._exchange.values,
+            )
 
     # The scale of the data -----------------------------------------------------
 
@@ -419,6 +438,8 @@ class ConsensusAgent:
         """Fix the penalties of the consensus and start the first BCD iteration."""
         self._scale = scale
         self.factors.begin(scale)
+        if self._notes is not None:
+            self._notes.agreed(scale, self.factors.unit)
         self._left_exchange.round = self._average_exchange.round
         self._exchange = self._left_exchange
         self.phase = Phase.LEFT
@@ -457,6 +478,9 @@ class ConsensusAgent:
         self._report = factors.report(
             self.n_exchanges, self._fit_stopped, final, self._observed
         )
+        if self._notes is not None:
+            W = factors.right.W / factors.unit
+            self._notes.state(factors.iteration, self._report.H, W)
         if final:
             self.phase = Phase.OVER
         else:

@@ -15,8 +15,7 @@ scheme is another class here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -26,7 +25,6 @@ from .._paillier.batch import (
     decrypt,
     deserialise,
     encrypt,
-    in_chunks,
     request_plaintexts,
     respond,
     serialise,
@@ -44,6 +42,7 @@ from .._paillier.payload import (
     n_ciphertexts,
     plain_bytes,
     public_bytes,
+    read_numbers,
     read_public,
 )
 from .._paillier.slots import (
@@ -70,8 +69,23 @@ from .masks import MaskStream, draw_factors, draw_secrets
 
 SHORT_ROW = 2048  # rows up to this length are handled together
 
-# What an agent sends as replies, and the masks in them, one for each neighbour.
-Answers = tuple[list[Payload], list[NDArray[np.float64]]]
+
+class Answers(NamedTuple):
+    """An agent's replies, and the secrets in them, for each of several neighbours.
+
+    Parameters
+    ----------
+    payloads : list of Payload
+        The replies.
+    masks : list of ndarray of shape (n_values,) or (1,)
+        Secret factors as floats.
+    dithers : list of ndarray of shape (n_values,)
+        What was added to each number.
+    """
+
+    payloads: list[Payload]
+    masks: list[NDArray[np.float64]]
+    dithers: list[NDArray[np.float64]]
 
 
 @runtime_checkable
@@ -128,11 +142,11 @@ class Cipher(Protocol):
         values: Any,
         streams: Sequence[MaskStream],
         layouts: Sequence[Any],
+        dithered: bool = True,
     ) -> Answers:
         """Answer several neighbours with secrets drawn from the edges' streams.
 
-        Returns the replies and, for each, its masks as floats: one for each value,
-        or a single one.
+        Without dither only to study what it is good for.
         """
         ...
 
@@ -159,6 +173,12 @@ def _check_length(array: Any, layout: Any, name: str) -> np.ndarray:
         expected = "1-D" if layout is None else f"({layout.n_values},)"
         raise ValueError(f"{name} has shape {array.shape}, expected {expected}")
     return array
+
+
+def _numbers(payload: Payload) -> Any:
+    """Return bare numbers, read where they came over a wire."""
+    data = payload.data
+    return read_numbers(data) if isinstance(data, bytes) else data
 
 
 class PlainCipher:
@@ -221,11 +241,12 @@ class PlainCipher:
     ) -> Payload:
         """Return ``g * (U_j - U_i)``."""
         values = _check_length(values, layout, "values")
-        if len(request.data) != len(values):
+        asked = _numbers(request)
+        if len(asked) != len(values):
             raise CorruptedMessageError(
-                f"request of {len(request.data)} values, expected {len(values)}"
+                f"request of {len(asked)} values, expected {len(values)}"
             )
-        data = values + request.data
+        data = values + asked
         data *= masks
         return Payload(data, 0, plain_bytes(data))
 
@@ -236,6 +257,7 @@ class PlainCipher:
         values: Any,
         streams: Sequence[MaskStream],
         layouts: Sequence[PlainLayout],
+        dithered: bool = True,
     ) -> Answers:
         """Answer one by one, with secret factors that are not rounded."""
         payloads, drawn = [], []
@@ -245,11 +267,16 @@ class PlainCipher:
             reply = self.reply(public, request, values, masks, None, layout)
             payloads.append(reply)
             drawn.append(masks)
-        return payloads, drawn
+        return Answers(payloads, drawn, [np.zeros(1)] * len(drawn))
 
     def open(self, reply: Payload, layout: Any = None) -> np.ndarray:
         """Return the answer."""
-        return _check_length(reply.data, layout, "reply")
+        answers = _numbers(reply)
+        if layout is not None and len(answers) != layout.n_values:
+            raise CorruptedMessageError(
+                f"reply of {len(answers)} values, expected {layout.n_values}"
+            )
+        return _check_length(answers, layout, "reply")
 
 
 class SimulatedCipher:
@@ -326,7 +353,7 @@ class SimulatedCipher:
 
     def _check(self, message: Payload, kind: int, layout: SlotLayout) -> np.ndarray:
         """Refuse a message of another layout."""
-        data = message.data
+        data = _numbers(message)
         if (
             not isinstance(data, np.ndarray)
             or data.shape != (layout.n_values,)
@@ -366,19 +393,23 @@ class SimulatedCipher:
         values: Any,
         streams: Sequence[MaskStream],
         layouts: Sequence[SlotLayout],
+        dithered: bool = True,
     ) -> Answers:
         """Answer several neighbours, together where that is faster."""
         if len(requests) > 1 and len(values) <= SHORT_ROW:
             masks, dithers = draw_secrets(streams, layouts[0])
+            dithers *= dithered
             payloads = self.reply_many(requests, values, masks, dithers, layouts)
-            return payloads, list(masks)
+            return Answers(payloads, list(masks), list(dithers))
         # Long rows are masked one by one, while they are in the processor's cache.
-        payloads, drawn = [], []
+        payloads, drawn, added = [], [], []
         for stream, request, layout in zip(streams, requests, layouts, strict=True):
             (row,), (dither,) = draw_secrets([stream], layout)
+            dither *= dithered
             payloads.append(self.reply_drawn(request, values, row, dither, layout))
             drawn.append(row)
-        return payloads, drawn
+            added.append(dither)
+        return Answers(payloads, drawn, added)
 
     def reply_drawn(
         self,
@@ -482,18 +513,6 @@ class PaillierCipher:
     ----------
     private_key : PaillierPrivateKey
         The agent's own key.
-    n_threads : int, default=1
-        Chunks of a batch that run at the same time.
-    executor : concurrent.futures.Executor, optional
-        Runs the chunks; without it one chunk runs in the caller's thread and several
-        in threads of their own. Decryption and scalar masking release the
-        interpreter's lock and gain from threads. Noise and entrywise masking consist
-        of operations too short for that and gain from processes only: agents that
-        run in threads may share one ``ProcessPoolExecutor``. Its workers receive the
-        private key.
-    pools : iterable of NoisePool, default=()
-        Noise made ahead of need, for requests (a pool of `private_key`) and for
-        replies (pools of neighbours' keys and this batch's layout).
     verify_symbols : bool, default=False
         Check the Jacobi symbol of every ciphertext of an entrywise request too,
         which costs the exchange about 7 %. An honest owner's are +1; a symbol of -1
@@ -501,7 +520,8 @@ class PaillierCipher:
 
     Notes
     -----
-    A pickled cipher holds the private key, but neither pools nor executor.
+    All noise comes from the pools of `noise_pool`. A pickled cipher holds the private
+    key, but no pool: noise must be used once.
 
     Examples
     --------
@@ -523,22 +543,15 @@ class PaillierCipher:
     def __init__(
         self,
         private_key: PaillierPrivateKey,
-        n_threads: int = 1,
-        executor: Executor | None = None,
-        pools: Iterable[NoisePool] = (),
         verify_symbols: bool = False,
     ) -> None:
         if not isinstance(private_key, PaillierPrivateKey):
             raise TypeError(
                 f"expected a PaillierPrivateKey, got {type(private_key).__name__}"
             )
-        if n_threads < 1:
-            raise ValueError(f"n_threads={n_threads} should be >= 1")
         self._key = private_key
-        self.n_threads = n_threads
-        self._executor = executor
         self.verify_symbols = verify_symbols
-        self._pools = {(pool.role, pool.public_key.key_id): pool for pool in pools}
+        self._pools: dict[tuple[bytes, int], NoisePool] = {}
 
     @property
     def public(self) -> PaillierPublicKey:
@@ -584,9 +597,36 @@ class PaillierCipher:
         data += serialise(numbers, public.key_size)
         return Payload(data, len(numbers), len(data))
 
-    def _run(self, function: Any, fixed: tuple[Any, ...], *lists: Any) -> list[Any]:
-        """Run a batch in chunks."""
-        return in_chunks(function, self._executor, self.n_threads, fixed, *lists)
+    def noise_pool(
+        self, public: PaillierPublicKey | None = None, layout: SlotLayout | None = None
+    ) -> NoisePool:
+        """Return the pool that noise is taken from, which may be filled ahead of need.
+
+        Parameters
+        ----------
+        public : PaillierPublicKey, optional
+            A neighbour's key, for replies; without it the pool is that of the
+            agent's own requests.
+        layout : SlotLayout, optional
+            That of the replies, whose masks the noise must drown.
+
+        Returns
+        -------
+        NoisePool
+            The same for all layouts that need exponents of the same length.
+        """
+        if public is None:
+            place = (self.public.key_id, 0)
+        elif layout is None:
+            raise ValueError("a pool for replies needs the layout of its messages")
+        else:
+            place = (public.key_id, responder_bits(public, layout))
+        pool = self._pools.get(place)
+        if pool is None:
+            pool = NoisePool(public or self._key, layout=layout)
+            # Another thread may have made one: whose noise is taken must be one only.
+            pool = self._pools.setdefault(place, pool)
+        return pool
 
     def request(self, values: Any, layout: SlotLayout) -> Payload:
         """Encrypt the negated values under one's own key.
@@ -610,10 +650,8 @@ class PaillierCipher:
         """
         check_key_size(self.key_size, layout)
         plaintexts = request_plaintexts(check_values(values, layout), layout)
-        pool = self._pools.get(("owner", self.public.key_id))
-        size = len(plaintexts)
-        noise = pool.take(size) if pool else [None] * size
-        ciphertexts = self._run(encrypt, (self._key,), plaintexts, noise)
+        noise = self.noise_pool().take(len(plaintexts))
+        ciphertexts = encrypt(self.public, plaintexts, noise)
         return self._payload(REQUEST, self.public, ciphertexts, layout)
 
     def reply(
@@ -668,13 +706,7 @@ class PaillierCipher:
         own += dither
         plaintexts = pack_slots(own, layout.reply_bits, layout)
         size = len(plaintexts)
-        n_bits = responder_bits(public, layout)
-        pool = self._pools.get(("responder", public.key_id))
-        if pool is not None and pool.n_bits < n_bits:
-            raise ValueError(
-                f"the pool's noise has {pool.n_bits} bits, this layout needs {n_bits}"
-            )
-        noise = pool.take(size) if pool else [None] * size
+        noise = self.noise_pool(public, layout).take(size)
         verify = self.verify_symbols
         if layout.masking == "scalar":
             verify = True
@@ -686,8 +718,7 @@ class PaillierCipher:
             groups = [received[start : start + count] for start in starts]
             numbers = masks.tolist()
             factors = [numbers[start : start + count] for start in starts]
-        fixed = (public, n_bits, verify)
-        answers = self._run(respond, fixed, groups, factors, plaintexts, noise)
+        answers = respond(public, verify, groups, factors, plaintexts, noise)
         return self._payload(REPLY, public, answers, layout)
 
     def answer_many(
@@ -697,19 +728,22 @@ class PaillierCipher:
         values: Any,
         streams: Sequence[MaskStream],
         layouts: Sequence[SlotLayout],
+        dithered: bool = True,
     ) -> Answers:
         """Answer several neighbours one by one, each under its own key."""
-        payloads, drawn = [], []
+        payloads, drawn, added = [], [], []
         edges = zip(publics, requests, streams, layouts, strict=True)
         for public, request, stream, layout in edges:
-            (masks,), (dither,) = draw_secrets([stream], layout)
+            (masks,), (dithers,) = draw_secrets([stream], layout)
+            dithers *= dithered
             whole = masks.astype(np.int64)
             factors = int(whole[0]) if layout.masking == "scalar" else whole
-            dither = dither.astype(np.int64)
+            dither = dithers.astype(np.int64)
             reply = self.reply(public, request, values, factors, dither, layout)
             payloads.append(reply)
             drawn.append(masks)
-        return payloads, drawn
+            added.append(dithers)
+        return Answers(payloads, drawn, added)
 
     def open(self, reply: Payload, layout: SlotLayout) -> np.ndarray:
         """Decrypt a neighbour's answer.
@@ -737,7 +771,7 @@ class PaillierCipher:
         check_key_size(self.key_size, layout)
         check_header(reply.data, REPLY, self.public.key_id, layout)
         ciphertexts = deserialise(reply.data, self.public)
-        residues = self._run(decrypt, (self._key,), ciphertexts)
+        residues = decrypt(self._key, ciphertexts)
         values = unpack_slots(residues, self.public.n, layout)
         if values is None:
             raise CorruptedMessageError(
@@ -747,10 +781,10 @@ class PaillierCipher:
         return values
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_pools": {}, "_executor": None}
+        return {**self.__dict__, "_pools": {}}
 
     def __repr__(self) -> str:
-        return f"PaillierCipher({self.public!r}, n_threads={self.n_threads})"
+        return f"PaillierCipher({self.public!r})"
 
 
 def public_payload(cipher: Cipher) -> Payload | None:

@@ -43,6 +43,8 @@ class DifferenceExchange:
         the order in which neighbours ask.
     name : str, default="agent"
         How errors call this agent.
+    dithered : bool, default=True
+        False leaves the dither out of the answers, to study what it is good for.
 
     Examples
     --------
@@ -76,6 +78,7 @@ class DifferenceExchange:
         value_bits: int,
         streams: Sequence[MaskStream],
         name: str = "agent",
+        dithered: bool = True,
     ) -> None:
         self.cipher = cipher
         self.n_neighbours = n_neighbours
@@ -87,6 +90,7 @@ class DifferenceExchange:
         self.value_bits = max(1, min(value_bits, self._widest))
         self._streams = list(streams)
         self.name = name
+        self._dithered = dithered
         self.round = -1
         self._waiting: set[int] = set()
         self._layouts: dict[int, Any] = {}
@@ -139,6 +143,7 @@ class DifferenceExchange:
         self._waiting = set(range(self.n_neighbours)) if active else set()
         self._answers: list[Any] = [None] * self.n_neighbours
         self._masks: list[Any] = [None] * self.n_neighbours
+        self._dithers: list[Any] = [None] * self.n_neighbours
         self._along = (*counts, scale)
         if not self._active:
             resting = Message(REQUEST, self.round, 0, *self._along)
@@ -186,15 +191,16 @@ class DifferenceExchange:
     def _replies(self, asked: list[tuple[int, Any, Message]]) -> list[Message]:
         """Answer neighbours whose slots hold this agent's values."""
         requests: list[Any] = [request.payload for *_, request in asked]
-        payloads, masks = self.cipher.answer_many(
+        payloads, masks, dithers = self.cipher.answer_many(
             [public for _, public, _ in asked],
             requests,
             self._values,
             [self._streams[k] for k, *_ in asked],
             [self._layout(request.value_bits) for *_, request in asked],
+            self._dithered,
         )
-        for (k, *_), row in zip(asked, masks, strict=True):
-            self._masks[k] = row
+        for (k, *_), row, dither in zip(asked, masks, dithers, strict=True):
+            self._masks[k], self._dithers[k] = row, dither
         return [
             Message(REPLY, self.round, request.value_bits, payload=payload)
             for (*_, request), payload in zip(asked, payloads, strict=True)
@@ -222,6 +228,19 @@ class DifferenceExchange:
         self._answers[k] = self.cipher.open(payload, self._layout(reply.value_bits))
         self._waiting.discard(k)
         return None
+
+    @property
+    def values(self) -> Any:
+        """The agent's own numbers u of this round."""
+        return self._values
+
+    def secrets(self, k: int) -> tuple[Any, Any]:
+        """Return the masks and dithers with which neighbour k was answered."""
+        return self._masks[k], self._dithers[k]
+
+    def opened(self, k: int) -> Any:
+        """Return what neighbour k's answer of this round says."""
+        return self._answers[k]
 
     def awaits(self, k: int) -> bool:
         """Return whether neighbour k's answer of this round is still to come."""

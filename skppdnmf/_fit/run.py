@@ -87,6 +87,8 @@ def run_fit(
     estimator = setting.estimator
     parts = [X[rows] for rows in partition.samples]
     names = [f"agent {label!r}" for label in partition.labels]
+    if recorder is not None:
+        recorder.begin(setting, plan, partition.labels, parts)
     agents = plan.build(
         parts, names, secrets.token_bytes(RUN_ID_BYTES), Hooks(Memo(), recorder)
     )

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from functools import partial
-from itertools import pairwise
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import gmpy2
 import numpy as np
@@ -15,37 +12,9 @@ from gmpy2 import mpz
 
 from ..exceptions import CorruptedMessageError
 from .keys import PaillierPrivateKey, PaillierPublicKey
-from .noise import Noise, embed, owner_noise, responder_noise
+from .noise import Noise, embed
 from .payload import HEADER_BYTES, ciphertext_bytes
 from .slots import SlotLayout, pack_slots
-
-T = TypeVar("T")
-
-
-def in_chunks(
-    function: Callable[..., list[T]],
-    executor: Executor | None,
-    n_chunks: int,
-    fixed: tuple[Any, ...],
-    *lists: Any,
-) -> list[T]:
-    """Apply to contiguous chunks of equally long lists and join the results.
-
-    `function` must be importable and take `fixed` first, so that it can travel to
-    another process. Without an executor one chunk runs here, several in threads.
-    """
-    size = len(lists[0])
-    n_chunks = max(1, min(n_chunks, size))
-    if executor is None:
-        if n_chunks == 1:
-            return function(*fixed, *lists)
-        with ThreadPoolExecutor(n_chunks) as threads:
-            return in_chunks(function, threads, n_chunks, fixed, *lists)
-    bounds = [size * i // n_chunks for i in range(n_chunks + 1)]
-    spans = [slice(*pair) for pair in pairwise(bounds)]
-    chunks = [[part[span] for part in lists] for span in spans]
-    jobs = [executor.submit(function, *fixed, *chunk) for chunk in chunks]
-    return [item for job in jobs for item in job.result()]
 
 
 def serialise(ciphertexts: Sequence[Any], key_size: int) -> bytes:
@@ -107,33 +76,15 @@ def request_plaintexts(values: np.ndarray, layout: SlotLayout) -> list[Any]:
     ]
 
 
-def join(
-    plaintexts: Sequence[Any], noise: Sequence[Noise], public_key: PaillierPublicKey
+def encrypt(
+    public_key: PaillierPublicKey, plaintexts: Sequence[Any], noise: Sequence[Noise]
 ) -> list[Any]:
-    """Make ciphertexts of plaintexts and noise."""
+    """Make ciphertexts of plaintexts and noise, which is then spent."""
     n = public_key.n
     return [
         embed(a, s + plaintext, n)
         for plaintext, (a, s) in zip(plaintexts, noise, strict=True)
     ]
-
-
-def encrypt(
-    key: PaillierPrivateKey, plaintexts: Sequence[Any], noise: Sequence[Any]
-) -> list[Any]:
-    """Encrypt under one's own key; noise that is None is made now."""
-    return join(
-        plaintexts, _complete(noise, lambda k: owner_noise(key, k)), key.public_key
-    )
-
-
-def _complete(
-    noise: Sequence[Noise | None], make: Callable[[int], list[Noise]]
-) -> list[Noise]:
-    """Make the noise that no pool has provided."""
-    ready = [item for item in noise if item is not None]
-    missing = len(noise) - len(ready)
-    return ready + make(missing) if missing else ready
 
 
 def multi_power(bases: Sequence[Any], exponents: Sequence[int], modulus: Any) -> Any:
@@ -163,14 +114,13 @@ def multi_power(bases: Sequence[Any], exponents: Sequence[int], modulus: Any) ->
 
 def respond(
     public_key: PaillierPublicKey,
-    n_bits: int,
     verify: bool,
     groups: Sequence[Sequence[Any]],
     masks: Sequence[Any],
     plaintexts: Sequence[Any],
-    noise: Sequence[Any],
+    noise: Sequence[Noise],
 ) -> list[Any]:
-    """Mask ciphertexts, add plaintexts and noise of `n_bits`.
+    """Mask ciphertexts, add plaintexts and noise, which is then spent.
 
     A group holds the ciphertexts that end in one answer: a single one with a single
     mask under scalar masking, one a slot with as many masks under entrywise masking.
@@ -178,12 +128,11 @@ def respond(
     if verify:
         check_symbols([c for group in groups for c in group], public_key)
     n_square = public_key.n_square
-    make = partial(responder_noise, public_key, n_bits=n_bits)
-    fresh = []
     masked = _masked_groups(groups, masks, n_square)
-    for power, (a, s) in zip(masked, _complete(noise, make), strict=True):
-        fresh.append((power * a % n_square, s))
-    answers = join(plaintexts, fresh, public_key)
+    blinded = [
+        (power * a % n_square, s) for power, (a, s) in zip(masked, noise, strict=True)
+    ]
+    answers = encrypt(public_key, plaintexts, blinded)
     # An answer is a product of powers of all it came from: if it is a unit, so was
     # every ciphertext of the request.
     check_units(answers, public_key)

@@ -48,7 +48,7 @@ def _read_json(text: str, expected: str) -> dict[str, Any]:
     try:
         fields = json.loads(text)
         found = (fields["format"], fields["version"])
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+    except (json.JSONDecodeError, RecursionError, KeyError, TypeError) as error:
         raise ValueError(f"not a key of format {expected!r}: {error}") from error
     if found != (expected, _VERSION):
         raise ValueError(f"key of format {found}, expected {(expected, _VERSION)}")
@@ -247,9 +247,14 @@ class PaillierPrivateKey:
     public_key : PaillierPublicKey
         The public half.
     p, q : int
-        The primes.
+        The primes, two different ones. The attribute `p` is the smaller one.
     r_p, r_q : int, default=0
         Orders of the noise modulo p and q, under ``scheme="subgroup"`` only.
+
+    Raises
+    ------
+    WrongKeyError
+        If these are no primes, or not those of the public key.
 
     Examples
     --------
@@ -266,9 +271,17 @@ class PaillierPrivateKey:
         self, public_key: PaillierPublicKey, p: Any, q: Any, r_p: Any = 0, r_q: Any = 0
     ) -> None:
         self.public_key = public_key
-        self.p, self.q, self.r_p, self.r_q = (mpz(x) for x in (p, q, r_p, r_q))
-        if self.p * self.q != public_key.n or min(self.p, self.q) < 2:
+        # In order: tables of a key's noise are shared by all copies of the key.
+        (self.p, self.r_p), (self.q, self.r_q) = sorted(
+            ((mpz(p), mpz(r_p)), (mpz(q), mpz(r_q)))
+        )
+        if self.p * self.q != public_key.n or self.p < 2:
             raise WrongKeyError("the primes do not belong to the public key")
+        if self.p == self.q:
+            raise WrongKeyError("p and q are the same prime")
+        for name, number in (("p", p), ("q", q)):
+            if not gmpy2.is_prime(mpz(number)):
+                raise WrongKeyError(f"{name} is not prime")
         if public_key.scheme == "subgroup":
             for prime, order in ((self.p, self.r_p), (self.q, self.r_q)):
                 if order < 2 or gmpy2.powmod(public_key.h, order, prime) != 1:

@@ -8,6 +8,7 @@ owner could learn from the size of ``G * alpha_owner + alpha_responder``.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from typing import Any
@@ -131,7 +132,8 @@ class NoisePool:
     """Noise computed ahead of need, for one key and one role.
 
     Any number of threads may fill and draw at the same time. Every item is handed
-    out once. A pool cannot be pickled: two copies would hand out the same noise.
+    out once. A pool cannot be pickled, and a process that is forked forgets what its
+    parent's pools hold: two copies would hand out the same noise.
 
     Parameters
     ----------
@@ -178,6 +180,7 @@ class NoisePool:
                 raise ValueError("a pool for replies needs the layout of its messages")
             self.n_bits = responder_bits(self.public_key, layout)
         self._items: deque[Noise] = deque()
+        self._process = os.getpid()
         self._pending = 0
         self._lock = threading.Lock()
 
@@ -187,7 +190,15 @@ class NoisePool:
         return "responder" if self._private is None else "owner"
 
     def __len__(self) -> int:
+        self._forget_after_fork()
         return len(self._items)
+
+    def _forget_after_fork(self) -> None:
+        """Drop what another process holds too and will hand out."""
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            self._items.clear()
+            self._pending = 0
 
     def _make(self, count: int) -> list[Noise]:
         """Compute noise now."""
@@ -207,6 +218,7 @@ class NoisePool:
         while count is None or added < count:
             wanted = self._CHUNK if count is None else min(self._CHUNK, count - added)
             with self._lock:
+                self._forget_after_fork()
                 room = self.capacity - len(self._items) - self._pending
                 wanted = min(wanted, room)
                 if wanted <= 0:
@@ -225,6 +237,7 @@ class NoisePool:
     def take(self, count: int) -> list[Noise]:
         """Hand out `count` items, computing those that are missing."""
         with self._lock:
+            self._forget_after_fork()
             ready = min(count, len(self._items))
             items = [self._items.popleft() for _ in range(ready)]
         if ready < count:

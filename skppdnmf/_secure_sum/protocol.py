@@ -97,6 +97,10 @@ class SecureSumProtocol:
         exchanges = settings.max_iter if network.n_agents > 1 else 0
         return Cost(exchanges, 0, 0, n_bytes, 0.0)
 
+    def in_clear(self, estimator: Any) -> bool:
+        """Return False: links carry masked sums and encrypted totals."""
+        return False
+
     def advice(self, estimator: Any) -> str:
         """Return nothing else."""
         return ""

@@ -8,7 +8,7 @@ from ._attacks.least_squares import JointMaskAttack, LeastSquaresAttack
 from ._attacks.pooled_simulation import PooledSimulationAttack
 from ._attacks.simulation import SimulationAttack
 from ._auditing import audit_report
-from ._record.consensus import record
+from ._record.record import record
 from ._report import AuditReport, Skipped
 from ._views.sums import Sum, SumLetter
 from ._views.transcript import (

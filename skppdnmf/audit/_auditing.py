@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_scalar
 
 from .._estimator import PrivateDistributedNMF
+from .._fit.protocols import protocol_of
 from ..exceptions import InsecureKeyWarning, PrivacyWarning
 from ._attacks.eavesdropper import EavesdropperAttack
 from ._attacks.gcd import GcdAttack
@@ -21,7 +22,7 @@ from ._attacks.leakage import Leakage
 from ._attacks.least_squares import JointMaskAttack, LeastSquaresAttack
 from ._attacks.replay import Replay
 from ._attacks.simulation import SimulationAttack
-from ._record.consensus import check_estimator, record
+from ._record.record import check_estimator, record
 from ._report import (
     ANSWER_ATTACKS,
     ATTACKS,
@@ -119,7 +120,7 @@ def audit_report(
     notes: list[str] = []
     n_rounds: dict[str, int] = {}
     n_holders = 0
-    secure = estimator.protocol == SECURE_SUM
+    secure = protocol_of(estimator).name == SECURE_SUM
     own = SECURE_SUM if secure else estimator.masking
     # First what is in use, should time run short, and what would be the way out.
     for protection in sorted(

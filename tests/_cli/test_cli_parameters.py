@@ -175,6 +175,7 @@ def test_numbers_keep_their_kind():
         ("n_jobs", "all", "or none"),
         ("random_state", "-1", "or none"),
         ("key_size", "2", "an int in the range [64"),
+        ("key_scheme", "rsa", "one of djn, subgroup"),
         ("partition", "5,x", "a number of agents (5), block sizes"),
         ("partition", "", "a number of agents (5), block sizes"),
         ("adjacency", "cube", "one of random, ring, complete, star, path nor a file"),

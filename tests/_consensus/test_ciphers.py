@@ -1,6 +1,4 @@
 import pickle
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 import numpy as np
 import phe
@@ -19,7 +17,6 @@ from skppdnmf._paillier.phe_reference import PheCipher
 from skppdnmf.exceptions import CorruptedMessageError, WrongKeyError
 from skppdnmf.exchange import (
     Cipher,
-    NoisePool,
     PaillierCipher,
     PaillierPrivateKey,
     PlainCipher,
@@ -244,58 +241,53 @@ def test_wrong_key(masking):
         PaillierCipher(one.public)
 
 
-@pytest.mark.parametrize("n_threads", [2, 3])
-@pytest.mark.parametrize("masking", MASKINGS)
-def test_chunks_change_nothing(masking, n_threads):
-    layout = SlotLayout(40, 24, 12, masking, 256)
-    batch = random_batch(layout)
-    sides = [cipher(256, number=k, n_threads=n_threads) for k in range(2)]
-    assert exchange(*sides, batch, layout)[2].tolist() == expected_answer(*batch)
-    with pytest.raises(ValueError, match="n_threads=0"):
-        cipher(256, n_threads=0)
-
-
-def test_chunks_in_processes():
-    layout = SlotLayout(40, 24, 12, "entrywise", 256)
-    batch = random_batch(layout)
-    with ProcessPoolExecutor(2, get_context("spawn")) as executor:
-        sides = [
-            cipher(256, number=k, n_threads=2, executor=executor) for k in range(2)
-        ]
-        results = [exchange(*sides, batch, layout) for _ in range(2)]
-    assert results[0][2].tolist() == results[1][2].tolist() == expected_answer(*batch)
-    assert results[0][0].data[44:] != results[1][0].data[44:]
-
-
 @pytest.mark.parametrize("masking", MASKINGS)
 def test_noise_from_pools(masking):
     layout = SlotLayout(13, 24, 12, masking, 256)
     batch = random_batch(layout)
-    public, private = keypair(256)
-    pools = NoisePool(private), NoisePool(public, layout=layout)
+    one, other = cipher(256), cipher(256, number=1)
+    pools = one.noise_pool(), other.noise_pool(one.public, layout)
+    assert pools[0] is one.noise_pool()
+    assert pools[1] is other.noise_pool(one.public, layout)
     for pool in pools:
         pool.fill(50)
-    one = PaillierCipher(private, pools=pools[:1])
-    other = cipher(256, number=1, pools=pools[1:])
     assert exchange(one, other, batch, layout)[2].tolist() == expected_answer(*batch)
     assert len(pools[0]) == 50 - layout.n_request_ciphertexts
     assert len(pools[1]) == 50 - layout.n_reply_ciphertexts
-    # Noise for smaller masks would not drown these.
-    short = NoisePool(public, layout=SlotLayout(13, 24, 2, masking, 256))
-    with pytest.raises(ValueError, match="bits, this layout needs"):
-        exchange(one, cipher(256, number=1, pools=[short]), batch, layout)
+    with pytest.raises(ValueError, match="needs the layout"):
+        other.noise_pool(one.public)
+
+
+def test_noise_is_as_long_as_the_masks_ask():
+    # Noise for smaller masks would not drown larger ones.
+    layout, smaller = (SlotLayout(13, 24, bits, "scalar", 256) for bits in (12, 2))
+    one, other = cipher(256), cipher(256, number=1)
+    pool, short = (other.noise_pool(one.public, each) for each in (layout, smaller))
+    assert pool.n_bits == short.n_bits + 10
+    short.fill(50)
+    exchange(one, other, random_batch(layout), layout)
+    assert len(short) == 50
+    # Widths of values have no part in it; another neighbour's key has its own pool.
+    wider = SlotLayout(13, 30, 12, "scalar", 256)
+    assert other.noise_pool(one.public, wider) is pool
+    assert other.noise_pool(cipher(256, number=2).public, layout) is not pool
+    # An agent's replies under its own key are no requests.
+    assert one.noise_pool(one.public, layout) is not one.noise_pool()
 
 
 def test_cipher_travels_without_pools():
     layout = SlotLayout(5, 24, 12, "scalar", 256)
     batch = random_batch(layout)
     private = keypair(256)[1]
-    one = PaillierCipher(private, n_threads=2, pools=[NoisePool(private)])
+    one = PaillierCipher(private, verify_symbols=True)
+    one.noise_pool().fill(3)
     copy = pickle.loads(pickle.dumps(one))
+    assert len(copy.noise_pool()) == 0
+    assert len(one.noise_pool()) == 3
     request = one.request(batch[0], layout)
     reply = copy.reply(one.public, request, *batch[1:], layout)
     assert copy.open(reply, layout).tolist() == expected_answer(*batch)
-    assert copy.n_threads == 2
+    assert copy.verify_symbols
     for secret in (private.p, private.q):
         assert str(secret) not in repr(one)
     assert repr(one).startswith("PaillierCipher(PaillierPublicKey(key_size=256")

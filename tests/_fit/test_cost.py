@@ -134,7 +134,7 @@ def test_backend_by_what_threads_can_share(
     monkeypatch, masking, n_jobs, exchanges, expected
 ):
     times = timing.UnitTimes(0.01, 0.01, 0.01, 1.0)
-    monkeypatch.setattr(timing, "calibrate", lambda layout: times)
+    monkeypatch.setattr(timing, "calibrate", lambda layout, scheme: times)
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
     network = cost.make_network("path", 3, 0)
     estimator = PrivateDistributedNMF(masking=masking, max_iter=exchanges)

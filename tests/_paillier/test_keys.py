@@ -5,11 +5,17 @@ import warnings
 import gmpy2
 import phe
 import pytest
-from _paillier_keys import keypair
+from _paillier_keys import expected_answer, keypair, random_batch
 
 from skppdnmf._paillier.primes import sieve_limit, small_primes
 from skppdnmf.exceptions import CorruptedMessageError, InsecureKeyWarning, WrongKeyError
-from skppdnmf.exchange import PaillierPrivateKey, PaillierPublicKey, generate_keypair
+from skppdnmf.exchange import (
+    PaillierCipher,
+    PaillierPrivateKey,
+    PaillierPublicKey,
+    SlotLayout,
+    generate_keypair,
+)
 
 SIZES = [(64, "djn"), (66, "djn"), (128, "djn"), (256, "djn"), (512, "djn")]
 SIZES += [(576, "subgroup"), (640, "subgroup"), (2048, "djn"), (2048, "subgroup")]
@@ -165,7 +171,8 @@ def test_json_that_is_no_key():
     for change in ({"key_id": other.key_id.hex()}, {"n": f"{other.n:x}", "h": "4"}):
         with pytest.raises(WrongKeyError, match="key_id"):
             PaillierPublicKey.from_json(json.dumps({**fields, **change}))
-    for text in ("{}", "[]", "no", private.to_json()):
+    deep = "[" * 100_000
+    for text in ("{}", "[]", "no", private.to_json(), deep, '{"format": ' + deep):
         with pytest.raises(ValueError, match="format"):
             PaillierPublicKey.from_json(text)
     with pytest.raises(ValueError, match="hexadecimal 'n'"):
@@ -184,6 +191,43 @@ def test_keys_that_do_not_belong_together():
     public, private = keypair(576, "subgroup")
     with pytest.raises(WrongKeyError, match="orders"):
         PaillierPrivateKey(public, private.p, private.q, private.r_q, private.r_p)
+
+
+@pytest.mark.parametrize(("key_size", "scheme"), [(256, "djn"), (576, "subgroup")])
+def test_primes_in_either_order_are_the_same_key(key_size, scheme):
+    public, private = keypair(key_size, scheme)
+    swapped = PaillierPrivateKey(public, private.q, private.p, private.r_q, private.r_p)
+    names = ("p", "q", "r_p", "r_q")
+    assert private.p < private.q
+    assert [getattr(swapped, name) for name in names] == [
+        getattr(private, name) for name in names
+    ]
+    fields = json.loads(private.to_json())
+    fields["p"], fields["q"] = fields["q"], fields["p"]
+    fields["r_p"], fields["r_q"] = fields["r_q"], fields["r_p"]
+    read = PaillierPrivateKey.from_json(json.dumps(fields))
+    # They share one table of noise powers, made by whichever comes first.
+    layout = SlotLayout(9, 24, 12, "entrywise", key_size)
+    batch = random_batch(layout)
+    for owner in (private, swapped, read):
+        one = PaillierCipher(owner)
+        reply = one.reply(public, one.request(batch[0], layout), *batch[1:], layout)
+        for other in (private, swapped, read):
+            opened = PaillierCipher(other).open(reply, layout)
+            assert opened.tolist() == expected_answer(*batch)
+
+
+def test_primes_that_are_none():
+    p, q, r = (int(gmpy2.next_prime(2**bits)) for bits in (40, 41, 42))
+    public = PaillierPublicKey(p * q * r)
+    for wrong, numbers in (("p", (p * q, r)), ("q", (r, p * q))):
+        with pytest.raises(WrongKeyError, match=f"^{wrong} is not prime"):
+            PaillierPrivateKey(public, *numbers)
+    with pytest.raises(WrongKeyError, match="same prime"):
+        PaillierPrivateKey(PaillierPublicKey(q * q), q, q)
+    for sign in (1, -1):
+        with pytest.raises(WrongKeyError, match="primes"):
+            PaillierPrivateKey(public, sign, sign * p * q * r)
 
 
 def test_public_keys_that_cannot_be():

@@ -217,6 +217,18 @@ def test_pool_respects_its_capacity():
     assert NoisePool(public, layout=layout).n_bits == responder_bits(public, layout)
 
 
+def test_a_forked_pool_is_empty(monkeypatch):
+    public, private = keypair(256)
+    pool = NoisePool(private, capacity=20)
+    pool.fill(8)
+    kept = {as_number(item, public) for item in pool._items}
+    monkeypatch.setattr("os.getpid", lambda: -1)  # as a child sees it
+    assert len(pool) == 0
+    taken = {as_number(item, public) for item in pool.take(8)}
+    assert not kept & taken
+    assert pool.fill() == 20
+
+
 def test_pools_that_cannot_be():
     public, private = keypair(256)
     with pytest.raises(ValueError, match="capacity=0"):

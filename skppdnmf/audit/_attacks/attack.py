@@ -80,7 +80,7 @@ class NeighbourAttack(ABC):
 def attacker_view(transcript: Transcript, attacker: Label, victim: Label) -> AgentView:
     """Return the attacker's view of a neighbour that has something to lose."""
     view = transcript.view(attacker)
-    if view.public.protocol != "consensus":
+    if view.sums:
         raise ValueError(
             f"protocol={view.public.protocol!r}: neighbours send no masked answers; "
             "PooledSimulationAttack attacks the totals"

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import chisquare
 from sklearn.linear_model import LogisticRegression
 
+from ..._agent import Envelope
 from ..._consensus.messages import Message
 from ..._paillier.payload import HEADER_BYTES
 from .._views.transcript import Label, Letter, LinkView, Transcript
@@ -149,7 +150,7 @@ class EavesdropperAttack:
         ValueError
             If no ciphertexts were made.
         """
-        if links.public.protocol == "secure-sum":
+        if links.public.starts is not None:  # of the secure sum
             return self._read_sums(links, victim)
         letters = _letters(links, victim)
         ciphers = _ciphertexts(letters)
@@ -245,7 +246,9 @@ def _ciphertexts(letters: list[Letter]) -> list[_Cipher]:
     for letter in letters:
         if not letter.n_ciphertexts or letter.data is None:
             continue
-        payload = Message.from_bytes(letter.data).payload
+        envelope = Envelope.from_bytes(letter.data)
+        message = Message.from_bytes(envelope.body, envelope.kind, envelope.round)
+        payload = message.payload
         assert payload is not None
         body = payload.data[HEADER_BYTES:]
         width = len(body) // letter.n_ciphertexts

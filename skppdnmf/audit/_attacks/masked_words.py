@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chisquare
 
+from ..._agent import Envelope
 from ..._secure_sum.messages import SumMessage
 from .._views.sums import SumLetter
 from .._views.transcript import Label, LinkView
@@ -68,10 +69,11 @@ def describe_sums(letters: list[SumLetter]) -> dict[str, Any]:
 
 def _words(letters: list[SumLetter], kind: str) -> NDArray[np.uint64]:
     """Return the words of all messages of a kind."""
+    envelopes = [
+        Envelope.from_bytes(letter.data) for letter in letters if letter.kind == kind
+    ]
     parts = [
-        SumMessage.from_bytes(letter.data).words
-        for letter in letters
-        if letter.kind == kind
+        SumMessage.from_bytes(one.body, one.kind, one.round).words for one in envelopes
     ]
     return np.concatenate([np.empty(0, dtype=np.uint64), *parts])
 

@@ -79,10 +79,10 @@ class Pool:
         (own, total), *rest = list(totals.values())[: max_sums + 1]
         assert view.public.starts is not None
         path = LeftPath(view.public.starts.copy(), view.public.settings)
-        path.set_up(total)
+        path = path.set_up(total)
         self.squared_norm, self.n_samples = read_setup(total - own)
         self.stages = []
-        for step, (own, total) in enumerate(rest, start=1):
+        for own, total in rest:
             # The first total begins with a norm.
             words = (total - own)[-path.n_words :]
             others = path.fixed_point.decode(words, path.n_starts)
@@ -97,7 +97,7 @@ class Pool:
                     others,
                 )
             )
-            path.take(step, total)
+            path = path.take(total)
 
     def simulate(self, X: Array) -> list[Array]:
         """Return the right factors that samples have in each sum.

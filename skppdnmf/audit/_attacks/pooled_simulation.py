@@ -156,7 +156,7 @@ class PooledSimulationAttack:
             As in `run`.
         """
         view = transcript.view(attacker)
-        if view.public.protocol != "secure-sum":
+        if not view.sums:
             raise ValueError(
                 f"protocol={view.public.protocol!r}: no agent learns totals; "
                 "SimulationAttack attacks a neighbour's answers"

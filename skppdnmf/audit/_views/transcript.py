@@ -352,10 +352,10 @@ class Transcript:
     def __repr__(self) -> str:
         view = self.view(self.agents[0])
         n_letters = sum(map(len, self.links.letters.values()))
-        if self.public.protocol == "secure-sum":
+        if view.sums:
             return (
                 f"Transcript({len(self.agents)} agents, {len(view.sums)} sums, "
-                f"{n_letters} messages, protocol='secure-sum')"
+                f"{n_letters} messages, protocol={self.public.protocol!r})"
             )
         return (
             f"Transcript({len(self.agents)} agents, {len(view.rounds)} exchanges, "

@@ -1,0 +1,93 @@
+"""Records a fit: who saw what."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.base import clone
+
+from ..._estimator import PrivateDistributedNMF
+from ..._fit.protocols import protocol_of
+from ...exceptions import PrivacyWarning
+from .._views.transcript import Transcript
+from .consensus import ConsensusRecorder
+from .recorder import Recorder
+from .secure_sum import SumRecorder
+
+_RECORDERS: dict[str, Callable[[bool], Recorder]] = {
+    "consensus": ConsensusRecorder,
+    "secure-sum": lambda dither: SumRecorder(),
+}
+
+
+def record(
+    estimator: PrivateDistributedNMF, X: Any, agents: Any = None, *, dither: bool = True
+) -> Transcript:
+    """Fit an estimator and note what every agent and every link saw.
+
+    Parameters
+    ----------
+    estimator : PrivateDistributedNMF
+        Is cloned, not changed. The agents of the clone run one after the other,
+        which does not change the result.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features), or list
+        Data, as for `PrivateDistributedNMF.fit`.
+    agents : array-like of shape (n_samples,) or None, default=None
+        Label of the agent that holds each sample.
+    dither : bool, default=True
+        False leaves the dither out of the answers, as the paper prints the protocol.
+        For studying what the dither is good for; an estimator always adds it. Has no
+        meaning under ``protocol="secure-sum"``.
+
+    Returns
+    -------
+    Transcript
+        What everybody saw. Under ``encryption="simulated"`` it holds the same
+        numbers as under ``"paillier"``, but no bytes on the links. Under
+        ``protocol="secure-sum"`` each view has its `sums`.
+
+    Raises
+    ------
+    TypeError
+        If `estimator` is no `PrivateDistributedNMF`.
+    ValueError
+        If `encryption` is None under the consensus, which hides nothing that could be
+        audited, or there is one agent only; and as in `PrivateDistributedNMF.fit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skppdnmf import PrivateDistributedNMF
+    >>> from skppdnmf.audit import record
+    >>> X = np.random.default_rng(0).exponential(size=(12, 6))
+    >>> model = PrivateDistributedNMF(
+    ...     2, partition=3, encryption="simulated", max_iter=2, tol=0, random_state=0
+    ... )
+    >>> record(model, X)
+    Transcript(3 agents, ... exchanges, ... messages, encryption='simulated',
+    masking='entrywise', dither=True)
+    """
+    check_estimator(estimator)
+    model = clone(estimator).set_params(n_jobs=1)
+    model._validate_params()
+    recorder = _RECORDERS[protocol_of(model).name](dither)
+    with warnings.catch_warnings():
+        # The audit says more than they do.
+        warnings.simplefilter("ignore", PrivacyWarning)
+        model._fit(X, None, agents, recorder)
+    return recorder.transcript(model)
+
+
+def check_estimator(estimator: Any) -> None:
+    """Refuse what cannot be recorded."""
+    if not isinstance(estimator, PrivateDistributedNMF):
+        raise TypeError(
+            f"expected a PrivateDistributedNMF, got a {type(estimator).__name__}"
+        )
+    if protocol_of(estimator).in_clear(estimator):
+        raise ValueError(
+            "encryption=None: neighbours read each other's left factors, there is "
+            'nothing to audit; use encryption="simulated" or "paillier"'
+        )
