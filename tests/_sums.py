@@ -4,7 +4,7 @@ import warnings
 from contextlib import contextmanager
 
 import numpy as np
-from _helpers import RUN, names_of
+from _helpers import RUN
 from scipy import stats
 
 from skppdnmf import PrivateDistributedNMF
@@ -299,7 +299,7 @@ def make_sum_agents(parts, starts, graph="random", compute=call, degree=None, **
     return [
         SumAgent(
             i,
-            names_of(parts),
+            [f"agent {k}" for k in range(len(parts))],
             part,
             LeftPath(starts, settings),
             sums[i],
