@@ -1,7 +1,7 @@
 """Agents that drop out: at any moment, one or several, and what the others learn."""
 
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import networkx as nx
 import numpy as np
@@ -13,10 +13,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf._data.graph import make_network
-from skppdnmf._fit import run as protocols
+from skppdnmf._fit import run as run_module
 from skppdnmf._secure_sum.agent import SumAgent
-from skppdnmf._secure_sum.left_factor import LeftPath
-from skppdnmf.exceptions import DropoutError, DropoutWarning, PrivacyWarning
+from skppdnmf.exceptions import (
+    AgentLost,
+    DropoutError,
+    DropoutWarning,
+    PrivacyWarning,
+)
 from skppdnmf.exchange import SecureSum
 
 N_AGENTS = 5
@@ -56,10 +60,10 @@ class Faults:
             faults.calls[agent.name] += 1
             failing = faults.at.get(agent.name) == faults.calls[agent.name]
             if failing and faults.when == "before":
-                raise OSError(f"{agent.name} is gone")
+                raise AgentLost(f"{agent.name} is gone")
             outbox = advance(agent, arrived)
             if failing:
-                raise OSError(f"{agent.name} is gone")
+                raise AgentLost(f"{agent.name} is gone")
             return outbox
 
         def learn_and_note(agent, total):
@@ -249,7 +253,7 @@ def test_all_but_one_may_drop_out():
 
 def test_if_all_fail_their_own_error_is_raised():
     at = {f"agent {label}": 3 for label in range(N_AGENTS)}
-    with Faults(at), pytest.raises(OSError, match="is gone"):
+    with Faults(at), pytest.raises(AgentLost, match="is gone"):
         estimator().fit(data())
 
 
@@ -288,7 +292,7 @@ def test_result_is_the_factorisation_of_those_that_are_left():
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_path_of_ones_own_gives_the_same(monkeypatch, when):
-    """What a failed agent has learnt last must not reach the others by their path."""
+    """What a failed agent has learnt last must not reach the others by their memo."""
     X = data()
     shared = {}
     keys = [(label, call) for label in range(N_AGENTS) for call in (2, 3, 5, 6, 7)]
@@ -306,23 +310,26 @@ def test_a_path_of_ones_own_gives_the_same(monkeypatch, when):
 
     for key in keys:
         shared[key] = fit(*key)
-    make = protocols.make_sum_agents
+    computed = Counter()
 
-    def make_apart(parts, names, network, starts, settings, degree):
-        agents = make(parts, names, network, starts, settings, degree)
-        for agent in agents:
-            agent.path = LeftPath(starts.copy(), settings)
-        return agents
+    def apart():
+        def compute(function, *given):
+            computed[function.__name__] += 1
+            return function(*given)
 
-    monkeypatch.setattr(protocols, "make_sum_agents", make_apart)
+        return compute
+
+    monkeypatch.setattr(run_module, "Memo", apart)
     compared = 0
     for key in keys:
-        apart = fit(*key)
-        assert (apart is None) == (shared[key] is None)
-        if apart is not None:
-            np.testing.assert_array_equal(apart.components_, shared[key].components_)
+        alone = fit(*key)
+        assert (alone is None) == (shared[key] is None)
+        if alone is not None:
+            np.testing.assert_array_equal(alone.components_, shared[key].components_)
             compared += 1
     assert compared == 20
+    # By each for itself.
+    assert computed["take"] > 20 * (N_AGENTS - 1) * ITERATIONS
 
 
 def test_a_dropout_while_agents_run_in_threads():
