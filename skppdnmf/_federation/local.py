@@ -112,7 +112,7 @@ def run_local(
     inboxes: list[list[Envelope] | None] = [None] * len(parties)
     pending: list[deque[Report]] = [deque() for _ in parties]
     finished = [False] * len(parties)
-    last: Reports = []
+    last: Reports = [None] * len(parties)
     several = min(effective_n_jobs(n_jobs), len(parties)) > 1
     backend, _ = get_active_backend(prefer=prefer)
     threads = getattr(backend, "supports_sharedmem", False)
@@ -180,6 +180,8 @@ def run_local(
             if not progress:
                 waiting = [names[i] for i in membership.present if not finished[i]]
                 raise RuntimeError(f"no agent can go on; waiting: {waiting[:5]}")
+    for i in membership.gone:  # also after the observer has had enough
+        last[i] = None
     converged = all(report.stopped for report in last if report is not None)
     return Outcome(last, converged, traffic, membership)
 

@@ -272,6 +272,46 @@ def test_observer_can_stop(n_iter, kind, serialise):
     )
 
 
+@pytest.mark.filterwarnings("ignore::skppdnmf.exceptions.DropoutWarning")
+@pytest.mark.parametrize("graph", ["complete", "ring"])
+@pytest.mark.parametrize("who", range(5))
+@pytest.mark.parametrize("asked", ["all", "one"])
+def test_agents_may_leave_while_all_are_asked_to_stop(graph, who, asked):
+    """Whenever one leaves, the others end in the same round, and the outcome is theirs.
+
+    With `asked` only one is told to stop, as a callback of its operator would have it.
+    """
+    after = 0
+    for turn in range(1, 16):
+        agents = sum_agents(graph)
+        inner = list(agents)
+        agents[who] = Leaving(agents[who], turn)
+        for i, agent in enumerate(inner):
+            if asked == "one" and i != (who + 2) % 5:
+                agent.stop = lambda: None
+        outcome, rows = run(
+            agents,
+            lambda _, reports: reports[(who + 1) % 5].iteration == 2,
+            on_dropout="continue",
+        )
+        gone = outcome.membership.gone
+        assert gone in ([], [who])
+        after += outcome.reports[who] is None and len(rows) == 2
+        assert len(rows) == 2
+        left = [outcome.reports[i] for i in range(5) if i not in gone]
+        assert [report is None for report in outcome.reports] == [
+            i in gone for i in range(5)
+        ]
+        assert {report.iteration for report in left} == {2}
+        for report in left:
+            np.testing.assert_array_equal(report.H, left[0].H)
+        ends = [inner[i].path for i in range(5) if i not in gone]
+        assert all(inner[i].finished for i in range(5) if i not in gone)
+        assert len({path.iteration for path in ends}) == 1
+        assert ends[0].iteration in (2, 3, 4)
+    assert after > 0
+
+
 def test_observer_that_returns_false_changes_nothing():
     seen = []
     _, rows = run(build(), lambda row, _: bool(seen.append(row)))
