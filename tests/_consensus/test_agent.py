@@ -11,6 +11,7 @@ from _helpers import (
 from _paillier_keys import MASKINGS
 from scipy import sparse
 
+from skppdnmf._agent import Step
 from skppdnmf._data.graph import make_network
 from skppdnmf.exchange import KEY, REQUEST, WIDEN
 
@@ -47,7 +48,7 @@ def test_order_and_delay_of_messages_do_not_show(variant, name):
         reports, sent = drive(agents, np.random.default_rng(seed))
         assert_same_reports(reports, expected)
         assert len(sent) == len(in_order)
-        assert sum(m.n_bytes for *_, m in sent) == sum(m.n_bytes for *_, m in in_order)
+        assert sum(e.n_bytes for e in sent) == sum(e.n_bytes for e in in_order)
 
 
 @pytest.mark.parametrize("encryption", ["simulated", "paillier"])
@@ -63,7 +64,7 @@ def test_order_of_messages_does_not_show_while_slots_widen(encryption):
     }
     start = 1e-3 * random_start(K, F)
     expected, in_order = drive(make_agents("ring", parts, start, **parameters))
-    assert any(message.kind == WIDEN for *_, message in in_order)
+    assert any(envelope.kind == WIDEN for envelope in in_order)
     for seed in range(3):
         agents = make_agents("ring", parts, start, **parameters)
         reports, _ = drive(agents, np.random.default_rng(seed))
@@ -83,7 +84,7 @@ def test_simulated_and_encrypted_agents_are_bit_identical(masking):
     ]
     assert_same_reports(runs[0][0], runs[1][0])
     weights = [
-        sorted((i, j, m.kind, m.round, m.n_bytes, m.n_ciphertexts) for i, j, m in sent)
+        sorted((*e[2:6], e.n_bytes, e.n_ciphertexts) for e in sent)
         for _, sent in runs
     ]
     assert weights[0] == weights[1]
@@ -144,8 +145,8 @@ def test_tolerance_of_zero_runs_all_iterations():
     reports, sent = drive(make_agents("path", parts, start, max_iter=3))
     assert [len(history) for history in reports] == [3, 3]
     assert reports[0][-1].n_exchanges == 3 * 5
-    requests = [m for i, _, m in sent if i == 0 and m.kind == REQUEST]
-    assert [m.round for m in requests] == list(range(len(requests)))
+    requests = [e for e in sent if e.sender == 0 and e.kind == REQUEST]
+    assert [e.round for e in requests] == list(range(len(requests)))
 
 
 def test_inner_loop_stops_early_for_all():
@@ -176,19 +177,19 @@ def test_reports_describe_the_agents_state():
         assert last.squared_error == pytest.approx(
             np.linalg.norm(agent.factors.X - W @ H) ** 2
         )
-        np.testing.assert_allclose(last.gram, W.T @ W)
-        np.testing.assert_allclose(last.products, W.T @ agent.factors.X)
+        np.testing.assert_allclose(last.witness.gram, W.T @ W)
+        np.testing.assert_allclose(last.witness.products, W.T @ agent.factors.X)
 
 
 def test_keys_come_first():
     agents = make_agents(
         "path", split_parts([3, 4], F), random_start(K, F), "simulated"
     )
-    letters = agents[0].start()
-    assert [(j, message.kind) for j, message in letters] == [(1, KEY)]
-    assert agents[0].advance([]) == []
+    step = agents[0].start()
+    assert [(e.receiver, e.kind, e.round) for e in step.envelopes] == [(1, KEY, 0)]
+    assert agents[0].advance([]) == Step([])
     agents[1].start()
-    assert agents[1].advance([(0, letters[0][1])])
+    assert agents[1].advance(step.envelopes).envelopes
 
 
 def test_overflow_names_the_agent():
