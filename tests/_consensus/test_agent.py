@@ -9,10 +9,14 @@ from _helpers import (
     split_parts,
 )
 from _paillier_keys import MASKINGS
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 
-from skppdnmf._agent import Step
+from skppdnmf._agent import Departure, Step
 from skppdnmf._data.graph import make_network
+from skppdnmf._fit.history import history_row
+from skppdnmf.exceptions import DropoutError
 from skppdnmf.exchange import KEY, REQUEST, WIDEN
 
 SIZES = (1, 40, 3, 12, 7)  # samples of the agents
@@ -84,8 +88,7 @@ def test_simulated_and_encrypted_agents_are_bit_identical(masking):
     ]
     assert_same_reports(runs[0][0], runs[1][0])
     weights = [
-        sorted((*e[2:6], e.n_bytes, e.n_ciphertexts) for e in sent)
-        for _, sent in runs
+        sorted((*e[2:6], e.n_bytes, e.n_ciphertexts) for e in sent) for _, sent in runs
     ]
     assert weights[0] == weights[1]
 
@@ -166,6 +169,136 @@ def test_a_raised_flag_does_not_undo_agreement(name):
     copies = np.array([history[-1].H for history in reports])
     spread = np.linalg.norm(copies - copies.mean(axis=0)) / np.linalg.norm(copies)
     assert spread < 2e-3
+
+
+def stop_early(name, n, seed, who=None, max_iter=400):
+    """Ask some agents to stop, each at a time of its own; everything arrives late.
+
+    Returns
+    -------
+    parts, parameters : list, dict
+        Of the fit.
+    reports : list of lists
+        Each agent's reports.
+    asked : int
+        Iterations that any agent had finished when the first was asked.
+    """
+    rng = np.random.default_rng(seed)
+    parts = split_parts(rng.integers(0, 6, size=n), 3, seed)
+    parameters = {"max_iter": max_iter, "max_admm_iter": int(rng.integers(1, 5))}
+    agents = make_agents(name, parts, random_start(2, 3), seed=seed, **parameters)
+    who = range(n) if who == "all" else rng.permutation(n)[: rng.integers(1, n + 1)]
+    times = {int(i): int(rng.integers(0, 60 * n)) for i in who}
+    turn, asked = 0, None
+
+    def ask(reports):
+        nonlocal turn, asked
+        for i in (i for i, when in times.items() if when == turn):
+            asked = max(map(len, reports)) if asked is None else asked
+            agents[i].stop()
+        turn += 1
+
+    reports, _ = drive(agents, np.random.default_rng(seed), meanwhile=ask)
+    return parts, parameters, reports, asked
+
+
+@given(
+    st.sampled_from(GRAPHS),
+    st.integers(1, 6),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["all", "some"]),
+)
+@settings(deadline=None, max_examples=40)
+def test_all_stop_in_the_same_iteration_when_some_are_asked(name, n, seed, who):
+    parts, parameters, reports, asked = stop_early(name, n, seed, who)
+    (length,) = {len(history) for history in reports}
+    diameter = make_network(name, n, seed).diameter
+    # Word reaches all, and then word of its having reached all.
+    soon = -(-2 * (diameter + 1) // parameters["max_admm_iter"])
+    assert length <= asked + 2 + soon < 400
+    for history in reports:
+        assert not any(report.stopped for report in history)
+        assert [report.final for report in history] == [False] * (length - 1) + [True]
+    # Nothing else has changed.
+    shorter = {**parameters, "max_iter": length}
+    agents = make_agents(name, parts, random_start(2, 3), seed=seed, **shorter)
+    assert_same_reports(reports, drive(agents)[0])
+
+
+def test_a_fit_that_is_asked_to_stop_may_have_converged():
+    parts, start = split_parts(SIZES, F), random_start(K, F)
+    parameters = {"max_iter": 400, "max_admm_iter": 10, "tol": 0.01}
+    expected, _ = drive(make_agents("path", parts, start, **parameters))
+    agents = make_agents("path", parts, start, **parameters)
+    n_before = len(expected[0])
+
+    def ask(reports):
+        if len(reports[0]) == n_before - 1:
+            agents[0].stop()
+
+    reports, _ = drive(agents, meanwhile=ask)
+    assert_same_reports(reports, expected)
+    assert all(history[-1].stopped for history in reports)
+
+
+@pytest.mark.parametrize("observed", [True, False])
+def test_only_who_observes_is_told_more(observed):
+    agents = make_agents(
+        "path", split_parts(SIZES, F), random_start(K, F), observed=observed
+    )
+    reports, _ = drive(agents)
+    for report in (report for history in reports for report in history):
+        assert (report.witness is not None) == observed
+    others = make_agents(
+        "path", split_parts(SIZES, F), random_start(K, F), observed=not observed
+    )
+    for mine, theirs in zip(reports, drive(others)[0], strict=True):
+        for one, other in zip(mine, theirs, strict=True):
+            assert one[:2] == other[:2]
+            np.testing.assert_array_equal(one.H, other.H)
+            assert one[3:6] == other[3:6]
+
+
+@pytest.mark.parametrize("penalties", [{}, {"right_alpha": 0.1, "left_alpha": 0.1}])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_witnesses_give_the_shared_error(name, penalties):
+    """The oracle has everybody's data and right factors."""
+    parts = split_parts(SIZES, F, seed=3)
+    agents = make_agents(name, parts, random_start(K, F), max_iter=3, **penalties)
+    reports, _ = drive(agents)
+    last = [history[-1] for history in reports]
+    mean = np.mean([report.H for report in last], axis=0)
+    X = np.vstack(parts)
+    # Agents keep their right factors in the units of what they exchange.
+    W = np.vstack([agent.factors.right.W / agent.factors.unit for agent in agents])
+    row = history_row(last, np.sum(X**2), 0.0, 0)
+    error = np.linalg.norm(X - W @ mean) / np.linalg.norm(X)
+    assert row.shared_error == pytest.approx(error, rel=1e-9)
+    assert row.shared_error != pytest.approx(row.local_error, rel=1e-9)
+    # Nobody else can tell: without witnesses there is only the local error.
+    bare = [report._replace(witness=None) for report in last]
+    blind = history_row(bare, np.sum(X**2), 0.0, 0)
+    assert blind.local_error == row.local_error
+    assert blind.consensus_error == row.consensus_error
+
+
+def test_a_departure_ends_the_fit_of_the_others():
+    agents = make_agents("path", split_parts([3, 4, 5], F), random_start(K, F))
+    for agent in agents:
+        agent.start()
+    with pytest.raises(DropoutError, match=r"agent 0: agents \[2\] have left"):
+        agents[0].depart(Departure(1, (2,)))
+
+
+@pytest.mark.parametrize("variant", ["plain", "simulated", "paillier"])
+def test_envelopes_may_cross_a_wire(variant):
+    parts, start = split_parts([3, 0, 5], F), random_start(K, F)
+    parameters = {**VARIANTS[variant], "max_iter": 2, "max_admm_iter": 2}
+    expected, sent = drive(make_agents("ring", parts, start, **parameters))
+    agents = make_agents("ring", parts, start, **parameters)
+    reports, carried = drive(agents, serialise=True)
+    assert_same_reports(reports, expected)
+    assert [e[2:6] for e in carried] == [e[2:6] for e in sent]
 
 
 def test_reports_describe_the_agents_state():

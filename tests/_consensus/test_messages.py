@@ -52,8 +52,8 @@ def test_round_trip_and_exact_size(message):
     data = message.to_bytes()
     payload_bytes = len(message.payload.data) if message.payload else 0
     assert len(data) == message.n_bytes == HEADER + payload_bytes
-    for given in (data, bytearray(data)):
-        assert read(given, message) == message
+    for buffer in (data, bytearray(data)):
+        assert read(buffer, message) == message
 
 
 def test_counts_of_a_message_without_payload():
