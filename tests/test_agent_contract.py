@@ -201,10 +201,8 @@ def test_only_what_is_right_in_every_field_is_admitted(envelope):
     right = GENUINE._replace(body=envelope.body)
     for name, value in envelope._asdict().items():
         changed = right._replace(**{name: value})
-        fits = {
-            "sender": value in (0, 3), "kind": value in (0, 2), "round": True, "body": True
-        }.get(name, value == getattr(right, name))  # fmt: skip
-        if fits:
+        allowed = {"sender": (0, 3), "kind": (0, 2)}.get(name, (getattr(right, name),))
+        if value in allowed or name == "round":
             assert address().admit(changed) is None
             continue
         with pytest.raises(CorruptedMessageError) as caught:
