@@ -23,14 +23,17 @@ class Traffic:
         self.total_bytes = 0
 
     def count(self, envelope: Envelope) -> None:
-        """Count one envelope, before it has been serialised."""
+        """Count one envelope; its ciphertexts unless it is bytes already."""
         _, _, sender, receiver, _, _, body = envelope
         counts = self._counts.get((sender, receiver))
         if counts is None:
             counts = self._counts[sender, receiver] = [0, 0, 0]
-        n_bytes = ENVELOPE_BYTES + body.n_bytes
         counts[0] += 1
-        counts[1] += body.n_ciphertexts
+        if isinstance(body, bytes):
+            n_bytes = ENVELOPE_BYTES + len(body)
+        else:
+            n_bytes = ENVELOPE_BYTES + body.n_bytes
+            counts[1] += body.n_ciphertexts
         counts[2] += n_bytes
         self.total_bytes += n_bytes
 
