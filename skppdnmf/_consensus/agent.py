@@ -21,7 +21,7 @@ from .exchange import DifferenceExchange
 from .factors import Factors
 from .fixed_point import SPARE_BITS
 from .masks import MaskStream
-from .messages import KEY, KIND_NAMES, PROTOCOL_CODE, REQUEST, WIDEN, Message
+from .messages import KEY, KIND_NAMES, PROTOCOL_CODE, REPLY, REQUEST, WIDEN, Message
 from .scale import N_MAX, N_VALUES, VALUE_BITS, PrivateAverage
 from .settings import AgentSettings
 from .stopping import StopCount
@@ -59,8 +59,9 @@ class ConsensusAgent:
         Common to all agents.
     make_cipher : callable
         Returns the agent's own cipher, with a key that it makes when it starts.
-    stream : MaskStream
-        Source of its masks and dithers.
+    stream : MaskStream or None
+        Source of its masks and dithers where a study is to be reproducible; None has
+        it make its own.
     run : bytes
         16 bytes that name the run.
     observed : bool, default=False
@@ -80,7 +81,7 @@ class ConsensusAgent:
         neighbour_degrees: Iterable[int],
         settings: AgentSettings,
         make_cipher: Callable[[], Any],
-        stream: MaskStream,
+        stream: MaskStream | None,
         run: bytes,
         observed: bool = False,
         notes: Any = None,
@@ -115,10 +116,11 @@ class ConsensusAgent:
         self._notes = notes
         self._report: Report | None = None
         self.phase = Phase.KEYS
-        self._asked_to_stop = False
+        self._resting = False  # whether the present round exchanges no numbers
 
         self._make_cipher = make_cipher
         self._start = start.ravel()
+        stream = stream or MaskStream()
         self._streams = [stream.spawn(degree) for _ in range(2)]
         self._left_count = StopCount(settings.diameter, degree)
         self._fit_count = StopCount(settings.diameter, degree)
@@ -239,8 +241,8 @@ class ConsensusAgent:
         )
 
     def stop(self) -> None:
-        """Be asked to end the fit: the flag goes to all, who end in one round."""
-        self._asked_to_stop = True
+        """Be asked to end the fit: word of it goes to all, who end in one round."""
+        self._fit_count.ask()
 
     @property
     def finished(self) -> bool:
@@ -263,7 +265,8 @@ class ConsensusAgent:
         for envelope in envelopes:
             self._address.admit(envelope)
             sender, kind = envelope.sender, envelope.kind
-            mark = sender, kind, envelope.round
+            # Either is the one answer to a request.
+            mark = sender, REPLY if kind == WIDEN else kind, envelope.round
             if mark in waiting or not self._is_due(sender, kind, envelope.round):
                 raise self._out_of_turn(envelope)
             waiting.add(mark)
@@ -271,6 +274,9 @@ class ConsensusAgent:
             if isinstance(message, bytes):
                 with self._blaming(sender):
                     message = Message.from_bytes(message, kind, envelope.round)
+            # What a request holds depends on its round, which may not have come.
+            if kind != REQUEST and (message.payload is None) != (kind == WIDEN):
+                raise self._address.refusal(sender, _amiss(message))
             self._inbox.append((sender, message))
 
     def _is_due(self, sender: int, kind: int, round_: int) -> bool:
@@ -313,6 +319,11 @@ class ConsensusAgent:
                 continue
             with self._blaming(sender):
                 key = self.cipher.read_public(message.payload)
+                if key is not None and key.key_size != self.settings.key_size:
+                    raise CorruptedMessageError(
+                        f"a key of {key.key_size} bits, agreed are "
+                        f"{self.settings.key_size}"
+                    )
             self._publics[self._place[sender]] = key
             self._keys_missing.discard(sender)
         self._inbox = later
@@ -323,10 +334,13 @@ class ConsensusAgent:
 
     @contextmanager
     def _blaming(self, sender: int) -> Iterator[None]:
-        """Name the sender of a message that turns out to be corrupt."""
+        """Name the sender of a message that turns out to be corrupt.
+
+        Nobody who keeps to the protocol sends slots that no key holds.
+        """
         try:
             yield
-        except CorruptedMessageError as error:
+        except (CorruptedMessageError, OverflowError) as error:
             raise self._address.refusal(sender, str(error)) from error
         except WrongKeyError as error:
             name = self._address.name_of(sender)
@@ -357,13 +371,16 @@ class ConsensusAgent:
 
     def _take_requests(self, requests: Letters, outbox: Letters) -> None:
         """Answer neighbours and note how far they have stopped."""
+        for sender, message in requests:
+            if (message.payload is None) != self._resting:
+                raise self._address.refusal(sender, _amiss(message))
         asked = [
             (self._place[sender], self._publics[self._place[sender]], message)
             for sender, message in requests
             if message.payload is not None
         ]
         widened = set()
-        for (k, *_), reply in zip(asked, self._exchange.answer(asked), strict=True):
+        for (k, *_), reply in zip(asked, self._answers(asked), strict=True):
             outbox.append((self.neighbours[k], reply))
             if reply.kind == WIDEN:
                 widened.add(k)  # the request will come again
@@ -378,11 +395,22 @@ class ConsensusAgent:
                 self._left_count.hear(k, message.left_count)
                 self._fit_count.hear(k, message.fit_count)
 
+    def _answers(self, asked: list[tuple[int, Any, Message]]) -> list[Message]:
+        """Answer neighbours together; if a request is corrupt, find out whose."""
+        try:
+            return self._exchange.answer(asked)
+        except (CorruptedMessageError, OverflowError, WrongKeyError):
+            for one in asked:
+                with self._blaming(self.neighbours[one[0]]):
+                    self._exchange.answer([one])
+            raise
+
     def _begin_round(
         self, values: NDArray[np.floating], outbox: Letters, active: bool = True
     ) -> None:
         """Send the requests of a round."""
         self._requests = set()
+        self._resting = not active
         counts = (self._left_count.value, self._fit_count.value)
         requests = self._exchange.begin(values, active, counts, self._scale)
         outbox += zip(self.neighbours, requests, strict=True)
@@ -465,7 +493,7 @@ class ConsensusAgent:
         factors.add(self._exchange.weighted_sum())
         self._left_stopped = self._left_stopped or factors.left_converged()
         self._left_count.update(self._left_stopped)
-        self._fit_count.update(self._fit_stopped or self._asked_to_stop)
+        self._fit_count.update(self._fit_stopped)
         limit = self.settings.max_admm_iter
         if factors.inner < limit and not self._left_count.all_stopped:
             self._begin_left_round(outbox)
@@ -485,3 +513,9 @@ class ConsensusAgent:
             self.phase = Phase.OVER
         else:
             self._begin_iteration(outbox)
+
+
+def _amiss(message: Message) -> str:
+    """Say that a message holds numbers, or none, where it should not."""
+    held = "holds nothing" if message.payload is None else "holds numbers"
+    return f"a {KIND_NAMES[message.kind]} of round {message.round} {held}"

@@ -64,7 +64,7 @@ def make_agents(
     start: NDArray[np.float64],
     settings: AgentSettings,
     make_cipher: Callable[[], Cipher],
-    mask_seeds: list[int],
+    mask_seeds: list[int] | None,
     run: bytes,
     observed: bool = True,
     recorder: Any = None,
@@ -85,8 +85,9 @@ def make_agents(
         Common to all agents.
     make_cipher : callable
         What `cipher_maker` returned.
-    mask_seeds : list of int
-        Seeds of the masks, of which each agent is handed one of its own.
+    mask_seeds : list of int or None
+        Seeds of the masks, of which each agent is handed one of its own; None has
+        every agent draw from the operating system.
     run : bytes
         16 bytes that name the run.
     observed : bool, default=True
@@ -99,7 +100,10 @@ def make_agents(
     list of ConsensusAgent
         Agent i has number i.
     """
-    sequences = np.random.SeedSequence(mask_seeds).spawn(len(parts))
+    streams: list[MaskStream | None] = [None] * len(parts)
+    if mask_seeds is not None:
+        seeds = np.random.SeedSequence(mask_seeds).spawn(len(parts))
+        streams = [MaskStream.from_seed(seed) for seed in seeds]
     degrees = network.degrees
     return [
         ConsensusAgent(
@@ -111,7 +115,7 @@ def make_agents(
             degrees[network.neighbours[i]],
             settings,
             make_cipher,
-            MaskStream.from_seed(sequences[i]),
+            streams[i],
             run,
             observed,
             None if recorder is None else recorder.of(i),

@@ -41,7 +41,7 @@ class Message(NamedTuple):
         Width of the sender's slots, or the width that ``WIDEN`` asks for.
     left_count, fit_count : int, default=0
         How many hops around the sender every agent has stopped its left-factor
-        loop, and its fit.
+        loop, and its fit; 2**15 more where it knows that the fit is to end.
     scale : float, default=0.0
         The agreed scale of the penalties, once the sender knows it.
     payload : Payload or None, default=None

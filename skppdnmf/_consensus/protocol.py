@@ -97,6 +97,14 @@ class Consensus:
             seconds,
         )
 
+    def encrypts(self, estimator: Any) -> bool:
+        """Return whether ciphertexts are made."""
+        return estimator.encryption == "paillier"
+
+    def protects(self, estimator: Any) -> bool:
+        """Return whether links hide what they carry: simulated ciphertexts do not."""
+        return self.encrypts(estimator)
+
     def in_clear(self, estimator: Any) -> bool:
         """Return whether neighbours read each other's left factors."""
         return estimator.encryption is None
@@ -113,12 +121,9 @@ class Consensus:
         message = dither_message(share, estimator.n_max, estimator.n_exchanges_)
         return [message] if message else []
 
-    @staticmethod
-    def _encrypted(setting: Setting) -> bool:
+    def _encrypted(self, setting: Setting) -> bool:
         """Whether there are ciphertexts."""
-        return (
-            setting.estimator.encryption == "paillier" and setting.network.n_agents > 1
-        )
+        return self.encrypts(setting.estimator) and setting.network.n_agents > 1
 
     @staticmethod
     def _checked_cipher(

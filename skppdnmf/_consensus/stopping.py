@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+# Added to a count by who knows that the fit is to end; counts stay far below.
+_ASKED = 1 << 15
+
 
 class StopCount:
     """Counts the hops around an agent within which every agent has stopped.
@@ -12,17 +15,15 @@ class StopCount:
     stopped, and all counts do so in the same round: the last agent to stop held
     everybody's count down to its distance until its news arrived.
 
+    One agent that is asked to stop is enough: word of it travels along with the counts,
+    and who hears it has stopped as well.
+
     Parameters
     ----------
     diameter : int
         Diameter of the graph.
     n_neighbours : int
         Number of neighbours of the agent.
-
-    Attributes
-    ----------
-    value : int
-        The count that goes on the next messages.
 
     Examples
     --------
@@ -41,22 +42,35 @@ class StopCount:
     def __init__(self, diameter: int, n_neighbours: int) -> None:
         self._diameter = diameter
         self._heard = [0] * n_neighbours
-        self.value = 0
+        self._count = 0
+        self._asked = False
+
+    @property
+    def value(self) -> int:
+        """What goes on the next messages: the count, and whether to end the fit."""
+        return self._count + _ASKED * self._asked
 
     def reset(self) -> None:
         """Start again, as all agents do in the same round."""
-        self.value = 0
+        self._count = 0
         self._heard = [0] * len(self._heard)
 
-    def hear(self, k: int, count: int) -> None:
-        """Note neighbour k's count of this round."""
-        self._heard[k] = count
+    def ask(self) -> None:
+        """Ask all agents to stop."""
+        self._asked = True
+
+    def hear(self, k: int, value: int) -> None:
+        """Note what neighbour k's message of this round says."""
+        asked, self._heard[k] = divmod(value, _ASKED)
+        self._asked = self._asked or bool(asked)
 
     def update(self, stopped: bool) -> None:
-        """Form the count of the next round."""
-        self.value = 1 + min([self.value, *self._heard]) if stopped else 0
+        """Form the count of the next round; beyond the diameter it says no more."""
+        count = 1 + min([self._count, *self._heard])
+        stopped = stopped or self._asked
+        self._count = min(count, self._diameter + 1) if stopped else 0
 
     @property
     def all_stopped(self) -> bool:
         """Whether every agent of the graph has stopped."""
-        return self.value > self._diameter
+        return self._count > self._diameter

@@ -9,9 +9,14 @@ from _helpers import (
     split_parts,
 )
 from _paillier_keys import MASKINGS
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 
+from skppdnmf._agent import Departure, Step
 from skppdnmf._data.graph import make_network
+from skppdnmf._fit.history import history_row
+from skppdnmf.exceptions import DropoutError
 from skppdnmf.exchange import KEY, REQUEST, WIDEN
 
 SIZES = (1, 40, 3, 12, 7)  # samples of the agents
@@ -47,7 +52,7 @@ def test_order_and_delay_of_messages_do_not_show(variant, name):
         reports, sent = drive(agents, np.random.default_rng(seed))
         assert_same_reports(reports, expected)
         assert len(sent) == len(in_order)
-        assert sum(m.n_bytes for *_, m in sent) == sum(m.n_bytes for *_, m in in_order)
+        assert sum(e.n_bytes for e in sent) == sum(e.n_bytes for e in in_order)
 
 
 @pytest.mark.parametrize("encryption", ["simulated", "paillier"])
@@ -63,7 +68,7 @@ def test_order_of_messages_does_not_show_while_slots_widen(encryption):
     }
     start = 1e-3 * random_start(K, F)
     expected, in_order = drive(make_agents("ring", parts, start, **parameters))
-    assert any(message.kind == WIDEN for *_, message in in_order)
+    assert any(envelope.kind == WIDEN for envelope in in_order)
     for seed in range(3):
         agents = make_agents("ring", parts, start, **parameters)
         reports, _ = drive(agents, np.random.default_rng(seed))
@@ -83,8 +88,7 @@ def test_simulated_and_encrypted_agents_are_bit_identical(masking):
     ]
     assert_same_reports(runs[0][0], runs[1][0])
     weights = [
-        sorted((i, j, m.kind, m.round, m.n_bytes, m.n_ciphertexts) for i, j, m in sent)
-        for _, sent in runs
+        sorted((*e[2:6], e.n_bytes, e.n_ciphertexts) for e in sent) for _, sent in runs
     ]
     assert weights[0] == weights[1]
 
@@ -144,8 +148,8 @@ def test_tolerance_of_zero_runs_all_iterations():
     reports, sent = drive(make_agents("path", parts, start, max_iter=3))
     assert [len(history) for history in reports] == [3, 3]
     assert reports[0][-1].n_exchanges == 3 * 5
-    requests = [m for i, _, m in sent if i == 0 and m.kind == REQUEST]
-    assert [m.round for m in requests] == list(range(len(requests)))
+    requests = [e for e in sent if e.sender == 0 and e.kind == REQUEST]
+    assert [e.round for e in requests] == list(range(len(requests)))
 
 
 def test_inner_loop_stops_early_for_all():
@@ -167,6 +171,136 @@ def test_a_raised_flag_does_not_undo_agreement(name):
     assert spread < 2e-3
 
 
+def stop_early(name, n, seed, who=None, max_iter=400):
+    """Ask some agents to stop, each at a time of its own; everything arrives late.
+
+    Returns
+    -------
+    parts, parameters : list, dict
+        Of the fit.
+    reports : list of lists
+        Each agent's reports.
+    asked : int
+        Iterations that any agent had finished when the first was asked.
+    """
+    rng = np.random.default_rng(seed)
+    parts = split_parts(rng.integers(0, 6, size=n), 3, seed)
+    parameters = {"max_iter": max_iter, "max_admm_iter": int(rng.integers(1, 5))}
+    agents = make_agents(name, parts, random_start(2, 3), seed=seed, **parameters)
+    who = range(n) if who == "all" else rng.permutation(n)[: rng.integers(1, n + 1)]
+    times = {int(i): int(rng.integers(0, 60 * n)) for i in who}
+    turn, asked = 0, None
+
+    def ask(reports):
+        nonlocal turn, asked
+        for i in (i for i, when in times.items() if when == turn):
+            asked = max(map(len, reports)) if asked is None else asked
+            agents[i].stop()
+        turn += 1
+
+    reports, _ = drive(agents, np.random.default_rng(seed), meanwhile=ask)
+    return parts, parameters, reports, asked
+
+
+@given(
+    st.sampled_from(GRAPHS),
+    st.integers(1, 6),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["all", "some"]),
+)
+@settings(deadline=None, max_examples=40)
+def test_all_stop_in_the_same_iteration_when_some_are_asked(name, n, seed, who):
+    parts, parameters, reports, asked = stop_early(name, n, seed, who)
+    (length,) = {len(history) for history in reports}
+    diameter = make_network(name, n, seed).diameter
+    # Word reaches all, and then word of its having reached all.
+    soon = -(-2 * (diameter + 1) // parameters["max_admm_iter"])
+    assert length <= asked + 2 + soon < 400
+    for history in reports:
+        assert not any(report.stopped for report in history)
+        assert [report.final for report in history] == [False] * (length - 1) + [True]
+    # Nothing else has changed.
+    shorter = {**parameters, "max_iter": length}
+    agents = make_agents(name, parts, random_start(2, 3), seed=seed, **shorter)
+    assert_same_reports(reports, drive(agents)[0])
+
+
+def test_a_fit_that_is_asked_to_stop_may_have_converged():
+    parts, start = split_parts(SIZES, F), random_start(K, F)
+    parameters = {"max_iter": 400, "max_admm_iter": 10, "tol": 0.01}
+    expected, _ = drive(make_agents("path", parts, start, **parameters))
+    agents = make_agents("path", parts, start, **parameters)
+    n_before = len(expected[0])
+
+    def ask(reports):
+        if len(reports[0]) == n_before - 1:
+            agents[0].stop()
+
+    reports, _ = drive(agents, meanwhile=ask)
+    assert_same_reports(reports, expected)
+    assert all(history[-1].stopped for history in reports)
+
+
+@pytest.mark.parametrize("observed", [True, False])
+def test_only_who_observes_is_told_more(observed):
+    agents = make_agents(
+        "path", split_parts(SIZES, F), random_start(K, F), observed=observed
+    )
+    reports, _ = drive(agents)
+    for report in (report for history in reports for report in history):
+        assert (report.witness is not None) == observed
+    others = make_agents(
+        "path", split_parts(SIZES, F), random_start(K, F), observed=not observed
+    )
+    for mine, theirs in zip(reports, drive(others)[0], strict=True):
+        for one, other in zip(mine, theirs, strict=True):
+            assert one[:2] == other[:2]
+            np.testing.assert_array_equal(one.H, other.H)
+            assert one[3:6] == other[3:6]
+
+
+@pytest.mark.parametrize("penalties", [{}, {"right_alpha": 0.1, "left_alpha": 0.1}])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_witnesses_give_the_shared_error(name, penalties):
+    """The oracle has everybody's data and right factors."""
+    parts = split_parts(SIZES, F, seed=3)
+    agents = make_agents(name, parts, random_start(K, F), max_iter=3, **penalties)
+    reports, _ = drive(agents)
+    last = [history[-1] for history in reports]
+    mean = np.mean([report.H for report in last], axis=0)
+    X = np.vstack(parts)
+    # Agents keep their right factors in the units of what they exchange.
+    W = np.vstack([agent.factors.right.W / agent.factors.unit for agent in agents])
+    row = history_row(last, np.sum(X**2), 0.0, 0)
+    error = np.linalg.norm(X - W @ mean) / np.linalg.norm(X)
+    assert row.shared_error == pytest.approx(error, rel=1e-9)
+    assert row.shared_error != pytest.approx(row.local_error, rel=1e-9)
+    # Nobody else can tell: without witnesses there is only the local error.
+    bare = [report._replace(witness=None) for report in last]
+    blind = history_row(bare, np.sum(X**2), 0.0, 0)
+    assert blind.local_error == row.local_error
+    assert blind.consensus_error == row.consensus_error
+
+
+def test_a_departure_ends_the_fit_of_the_others():
+    agents = make_agents("path", split_parts([3, 4, 5], F), random_start(K, F))
+    for agent in agents:
+        agent.start()
+    with pytest.raises(DropoutError, match=r"agent 0: agents \[2\] have left"):
+        agents[0].depart(Departure(1, (2,)))
+
+
+@pytest.mark.parametrize("variant", ["plain", "simulated", "paillier"])
+def test_envelopes_may_cross_a_wire(variant):
+    parts, start = split_parts([3, 0, 5], F), random_start(K, F)
+    parameters = {**VARIANTS[variant], "max_iter": 2, "max_admm_iter": 2}
+    expected, sent = drive(make_agents("ring", parts, start, **parameters))
+    agents = make_agents("ring", parts, start, **parameters)
+    reports, carried = drive(agents, serialise=True)
+    assert_same_reports(reports, expected)
+    assert [e[2:6] for e in carried] == [e[2:6] for e in sent]
+
+
 def test_reports_describe_the_agents_state():
     parts, start = split_parts([6, 9], F, seed=6), random_start(K, F)
     agents = make_agents("path", parts, start)
@@ -176,19 +310,19 @@ def test_reports_describe_the_agents_state():
         assert last.squared_error == pytest.approx(
             np.linalg.norm(agent.factors.X - W @ H) ** 2
         )
-        np.testing.assert_allclose(last.gram, W.T @ W)
-        np.testing.assert_allclose(last.products, W.T @ agent.factors.X)
+        np.testing.assert_allclose(last.witness.gram, W.T @ W)
+        np.testing.assert_allclose(last.witness.products, W.T @ agent.factors.X)
 
 
 def test_keys_come_first():
     agents = make_agents(
         "path", split_parts([3, 4], F), random_start(K, F), "simulated"
     )
-    letters = agents[0].start()
-    assert [(j, message.kind) for j, message in letters] == [(1, KEY)]
-    assert agents[0].advance([]) == []
+    step = agents[0].start()
+    assert [(e.receiver, e.kind, e.round) for e in step.envelopes] == [(1, KEY, 0)]
+    assert agents[0].advance([]) == Step([])
     agents[1].start()
-    assert agents[1].advance([(0, letters[0][1])])
+    assert agents[1].advance(step.envelopes).envelopes
 
 
 def test_overflow_names_the_agent():

@@ -7,9 +7,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from skppdnmf import PrivateDistributedNMF
-from skppdnmf._consensus.settings import Report
-from skppdnmf._fit import run as _protocols
-from skppdnmf._fit.advice import dither_message, dither_share
+from skppdnmf._agent import Report, Witness
+from skppdnmf._consensus import protocol as _protocol
+from skppdnmf._consensus.advice import dither_message, dither_share
 
 
 @pytest.fixture
@@ -60,17 +60,18 @@ def test_zero_components_name_the_penalty(X):
 
 @pytest.mark.parametrize("n_iter", [60, 500])
 def test_expected_dither_is_what_accumulates(X, n_iter, monkeypatch):
-    agents, make = [], _protocols.make_agents
+    agents, make = [], _protocol.make_agents
 
     def kept(*arguments):
         agents[:] = make(*arguments)
         return agents
 
-    monkeypatch.setattr(_protocols, "make_agents", kept)
+    monkeypatch.setattr(_protocol, "make_agents", kept)
     fit(X, n_max=100, max_iter=n_iter, tol=0)
-    reports = [agent.factors.report(0, False, True) for agent in agents]
+    reports = [agent.factors.report(0, False, True, True) for agent in agents]
     total = sum(agent.factors.left.Q for agent in agents)
-    share = np.linalg.norm(total) / np.linalg.norm(sum(one.products for one in reports))
+    data = sum(one.witness.products for one in reports)
+    share = np.linalg.norm(total) / np.linalg.norm(data)
     assert dither_share(reports, 100.0) == pytest.approx(share, rel=0.5)
 
 
@@ -90,6 +91,10 @@ def test_advised_n_max_is_enough():
 
 def test_nothing_accumulates_without_fixed_point_numbers():
     zero, one = np.zeros((2, 2)), np.ones((2, 2))
-    assert dither_share([Report(1, 1, zero, 0.0, one, one, dither=1.0)], None) == 0.0
-    assert dither_share([Report(1, 1, zero, 0.0, one, zero, dither=1.0)], 10.0) == 0.0
-    assert dither_share([None, Report(1, 1, zero, 0.0)], 10.0) == 0.0
+    report = Report(1, 1, zero, 0.0)
+    full = report._replace(witness=Witness(one, one, 1.0))
+    empty = report._replace(witness=Witness(one, zero, 1.0))
+    assert dither_share([full], 10.0) > 0
+    assert dither_share([full], None) == 0.0
+    assert dither_share([empty], 10.0) == 0.0
+    assert dither_share([None, report], 10.0) == 0.0

@@ -40,15 +40,56 @@ def test_all_agents_learn_it_together(problem):
         assert [c.all_stopped for c in counters] == [t >= expected] * len(counters)
 
 
+def hops_of(network):
+    hops = np.where(network.adjacency > 0, 1.0, np.inf)
+    np.fill_diagonal(hops, 0)
+    for k in range(network.n_agents):
+        hops = np.minimum(hops, hops[:, [k]] + hops[[k]])
+    return hops
+
+
+@given(stopping_problems(), st.data())
+@settings(deadline=None, max_examples=150)
+def test_one_that_is_asked_is_enough(problem, data):
+    """Some never stop by themselves; word of the first request reaches all."""
+    network, times = problem
+    n = network.n_agents
+    askers = data.draw(
+        st.dictionaries(st.integers(0, n - 1), st.integers(0, 15), min_size=1)
+    )
+    times = [t if data.draw(st.booleans()) else np.inf for t in times]
+    hops = hops_of(network)
+    told = [min(t + hops[a, i] for a, t in askers.items()) for i in range(n)]
+    expected = max(map(min, times, told)) + network.diameter
+    counters = [StopCount(network.diameter, d) for d in network.degrees]
+    for t in range(int(expected) + 4):
+        sent = [counter.value for counter in counters]
+        for a in (a for a, when in askers.items() if when == t):
+            counters[a].ask()
+        for i, counter in enumerate(counters):
+            for k, j in enumerate(network.neighbours[i]):
+                counter.hear(k, sent[j])
+            counter.update(t >= times[i])
+        assert [c.all_stopped for c in counters] == [t >= expected] * n
+
+
+@given(stopping_problems())
+@settings(deadline=None, max_examples=20)
+def test_counts_end_at_the_diameter(problem):
+    """However many rounds an iteration takes, they fit into their two bytes."""
+    network, times = problem
+    for _, counters, _ in run_rounds(network, times, max(times) + 60):
+        assert all(0 <= c.value <= network.diameter + 1 for c in counters)
+    for counter in counters:
+        counter.ask()
+        assert counter.value < 2**16
+
+
 @given(stopping_problems())
 @settings(deadline=None, max_examples=60)
 def test_a_count_never_reaches_beyond_those_who_have_stopped(problem):
     network, times = problem
-    n = network.n_agents
-    hops = np.where(network.adjacency > 0, 1.0, np.inf)
-    np.fill_diagonal(hops, 0)
-    for k in range(n):
-        hops = np.minimum(hops, hops[:, [k]] + hops[[k]])
+    hops = hops_of(network)
     for _, counters, stopped in run_rounds(network, times, max(times) + 4):
         for i, counter in enumerate(counters):
             near = hops[i] < counter.value

@@ -9,8 +9,12 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.decomposition import NMF
 
-from skppdnmf import CostWarning, PrivateDistributedNMF, estimate_cost
-from skppdnmf._fit import cost, timing
+from skppdnmf import (
+    CostWarning,
+    InsecureKeyWarning,
+    PrivateDistributedNMF,
+    estimate_cost,
+)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +94,7 @@ def test_long_fits_are_announced_before_they_start(X, monkeypatch):
     def stop(*args, **kwargs):
         raise RuntimeError("started")
 
-    monkeypatch.setattr("skppdnmf._fit.run.make_ciphers", stop)
+    monkeypatch.setattr("skppdnmf._consensus.protocol.make_agents", stop)
     estimator = PrivateDistributedNMF(20, partition=20, adjacency="complete")
     with (
         pytest.warns(CostWarning, match=r"expected to take \d+ minutes.*simulated"),
@@ -105,50 +109,24 @@ def test_long_fits_are_announced_before_they_start(X, monkeypatch):
                 short.fit(X)
 
 
-def test_warning_names_what_would_be_faster(monkeypatch):
-    settings = cost.make_settings(
-        cost.make_network("path", 3, 0),
-        **cost.agent_parameters(PrivateDistributedNMF(masking="entrywise")),
+def test_short_fits_are_not_timed_beforehand(X, monkeypatch):
+    def fail(*given):
+        raise AssertionError("calibrated")
+
+    monkeypatch.setattr("skppdnmf._consensus.cost.calibrate", fail)
+    short = PrivateDistributedNMF(
+        2, partition=3, key_size=64, max_iter=2, max_admm_iter=1, tol=0, random_state=0
     )
-    monkeypatch.setattr(os, "cpu_count", lambda: 8)
-    with pytest.warns(CostWarning) as caught:
-        cost.warn_if_long(3600.0, settings, 1)
-    text = str(caught[0].message)
-    for part in ("60 minutes", "simulated", "scalar", "n_jobs=8", "cluster"):
-        assert part in text
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        cost.warn_if_long(599.0, settings, 1)
-
-
-@pytest.mark.parametrize(
-    ("masking", "n_jobs", "exchanges", "expected"),
-    [
-        ("entrywise", 2, 1000, "processes"),
-        ("entrywise", 2, 1, "threads"),
-        ("entrywise", 1, 1000, "threads"),
-        ("scalar", 2, 1000, "threads"),
-    ],
-)
-def test_backend_by_what_threads_can_share(
-    monkeypatch, masking, n_jobs, exchanges, expected
-):
-    times = timing.UnitTimes(0.01, 0.01, 0.01, 1.0)
-    monkeypatch.setattr(timing, "calibrate", lambda layout, scheme: times)
-    monkeypatch.setattr(os, "cpu_count", lambda: 8)
-    network = cost.make_network("path", 3, 0)
-    estimator = PrivateDistributedNMF(masking=masking, max_iter=exchanges)
-    parameters = cost.agent_parameters(estimator.set_params(max_admm_iter=1))
-    settings = cost.make_settings(network, **parameters)
-    start = np.ones((2, 5))
-    work = cost.count_work(network, settings, start, "paillier")
-    if masking == "scalar":  # almost all of its time is spent in long operations
-        work = work._replace(encryptions=0)
-    found = cost.time_work(work, network, settings, start, n_jobs)
-    assert found.backend == expected
-    one = cost.time_work(work, network, settings, start, 1)
-    if exchanges == 1000:
-        assert found.seconds <= one.seconds
+    expected = short.set_params(encryption="simulated").fit(X).components_
+    with pytest.warns(InsecureKeyWarning):
+        short.set_params(encryption="paillier", n_jobs=2).fit(X)
+    np.testing.assert_array_equal(short.components_, expected)
+    # An estimate of a fit without ciphertexts is not timed, either.
+    for encryption in ("simulated", None):
+        estimator = PrivateDistributedNMF(20, encryption=encryption, random_state=0)
+        assert estimate_cost(estimator, 500).seconds == 0
+    with pytest.raises(AssertionError, match="calibrated"):
+        estimate_cost(PrivateDistributedNMF(2, random_state=0), 5)
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skppdnmf._consensus.settings import Report
+from skppdnmf._agent import Report, Witness
 from skppdnmf._fit.history import (
     HistoryRow,
+    Observer,
     as_arrays,
     consensus_error,
+    fitted_attributes,
     history_row,
     mean_components,
 )
@@ -28,9 +30,7 @@ def report(X, W, H, n_exchanges=5):
         n_exchanges=n_exchanges,
         H=H,
         squared_error=float(np.linalg.norm(X - W @ H) ** 2),
-        gram=W.T @ W,
-        products=W.T @ X,
-        stopped=False,
+        witness=Witness(W.T @ W, W.T @ X, 0.0),
     )
 
 
@@ -115,3 +115,63 @@ def test_rows_become_columns():
     np.testing.assert_array_equal(arrays["bytes"], [10, 20])
     np.testing.assert_allclose(arrays["seconds"], [1.5, 3.0])
     np.testing.assert_allclose(arrays["consensus_error"], [0.3, 0.6])
+
+
+def test_without_witnesses_there_is_the_local_error_alone():
+    parts, rights, copies = make_problem(2)
+    reports = [report(*args) for args in zip(parts, rights, copies, strict=True)]
+    total = sum(np.sum(X**2) for X in parts)
+    full = history_row(reports, total, 0.0, 0)
+    bare = [one._replace(witness=None) for one in reports]
+    blind = history_row(bare, total, 0.0, 0)
+    assert blind._replace(shared_error=0.0) == full._replace(shared_error=0.0)
+    assert blind.shared_error == blind.local_error != full.shared_error
+
+
+# The observer -------------------------------------------------------------------
+
+
+def test_the_observer_counts_those_that_are_left():
+    parts, rights, copies = make_problem(3, n_agents=4)
+    reports = [report(*args) for args in zip(parts, rights, copies, strict=True)]
+    norms = [float(np.sum(X**2)) for X in parts]
+    watch = Observer(sum(norms), norms)
+    gone = []
+    for leaving in ([], [1], [], [0, 3]):
+        gone += leaving
+        given = [None if i in gone else one for i, one in enumerate(reports)]
+        left = [i for i in range(4) if i not in gone]
+        row = watch.note(given, 100 * len(watch.rows))
+        expected = history_row(
+            [reports[i] for i in left], sum(norms[i] for i in left), 0.0, row.bytes
+        )
+        assert row.seconds >= 0
+        np.testing.assert_allclose(row._replace(seconds=0.0), expected, rtol=1e-12)
+    assert [row.bytes for row in watch.rows] == [0, 100, 200, 300]
+    seconds = [row.seconds for row in watch.rows]
+    assert seconds == sorted(seconds)
+
+
+def test_observers_of_agents_without_samples():
+    zero = report(np.zeros((0, 4)), np.zeros((0, 2)), np.ones((2, 4)))
+    watch = Observer(1e-300, [1e-300, 0.0])
+    assert watch.note([None, zero], 0).local_error == 0.0
+
+
+def test_copies_of_those_that_have_left_are_nan():
+    parts, rights, copies = make_problem(4, n_agents=3)
+    reports = [report(*args) for args in zip(parts, rights, copies, strict=True)]
+    rows = [
+        HistoryRow(5, 0.1, 0.1, 0.1, 0.0, 10),
+        HistoryRow(9, 0.1, 0.1, 0.1, 0.0, 20),
+    ]
+    found = fitted_attributes([reports[0], None, reports[2]], rows, np.float32)
+    np.testing.assert_allclose(
+        found["components_"], (copies[0] + copies[2]) / 2, rtol=1e-6
+    )
+    np.testing.assert_allclose(found["agent_components_"][2], copies[2], rtol=1e-6)
+    assert np.isnan(found["agent_components_"][1]).all()
+    assert found["agent_components_"].dtype == found["components_"].dtype == np.float32
+    assert found["consensus_error_"] == consensus_error([copies[0], copies[2]])
+    assert (found["n_iter_"], found["n_exchanges_"]) == (2, 9)
+    assert (found["n_components_"], found["n_features_in_"]) == (3, 6)

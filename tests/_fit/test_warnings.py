@@ -18,9 +18,10 @@ from skppdnmf import (
     _warn,
     estimate_cost,
 )
-from skppdnmf._fit import cost
+from skppdnmf._consensus import cost
 from skppdnmf._secure_sum.agent import SumAgent
 from skppdnmf._warn import warn_user
+from skppdnmf.exceptions import AgentLost
 
 X = np.random.default_rng(0).exponential(size=(24, 5))
 
@@ -42,16 +43,17 @@ def one_start(monkeypatch):
 
 
 def long_fit(monkeypatch):
-    monkeypatch.setattr(cost, "LONG_FIT_SECONDS", -1.0)
-    return {"encryption": "simulated"}
+    monkeypatch.setattr(cost, "_SHORT_FIT_SECONDS", 0.0)
+    monkeypatch.setattr(cost, "time_work", lambda *arguments: 3600.0)
+    return {"key_size": 64, "max_iter": 1, "max_admm_iter": 1}
 
 
 def dropout(monkeypatch):
     advance = SumAgent.advance
 
     def fail(self, arrived):
-        if self.number == 1 and self.reports == [] and self.path.iteration == 1:
-            raise ConnectionError("gone")
+        if self.number == 1 and self.path.iteration == 1:
+            raise AgentLost("gone")
         return advance(self, arrived)
 
     monkeypatch.setattr(SumAgent, "advance", fail)

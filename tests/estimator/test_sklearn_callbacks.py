@@ -1,6 +1,7 @@
 """Scikit-learn's callbacks, and progress without them."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from _estimators import model
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -114,6 +116,59 @@ def test_a_callback_can_stop_the_fit(X, n_jobs):
     assert recorder.calls[-2:] == [("end", "fit", 0), ("teardown", "fit")]
     short = model(max_iter=3).fit(X)
     assert_array_equal(stopped.components_, short.components_)
+
+
+@needs_callbacks
+@pytest.mark.parametrize("stop_after", [1, 2, 5])
+@pytest.mark.parametrize("adjacency", ["path", "complete"])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"protocol": "secure-sum"},
+        {"protocol": "secure-sum", "n_init": 1},
+        {"protocol": "secure-sum", "partition": 1},
+        {"protocol": "secure-sum", "partition": 1, "n_init": 1},
+        {"encryption": None},
+        {"encryption": "simulated", "max_admm_iter": 1},
+        {"encryption": "simulated", "partition": 9},
+        {"partition": 1},
+    ],
+)
+def test_a_stopped_fit_is_a_shorter_one(X, parameters, adjacency, stop_after):
+    """Agents end a little later, together; what they reach then is not looked at."""
+    parameters = {**parameters, "adjacency": adjacency}
+    recorder = Recorder(stop_after)
+    stopped = model(max_iter=60, tol=1e-8, **parameters).set_callbacks(recorder)
+    with warnings.catch_warnings():
+        # It was meant to end before it converged.
+        warnings.simplefilter("error", ConvergenceWarning)
+        stopped.fit(X)
+    assert stopped.n_iter_ == stop_after
+    onlooker = Recorder()
+    model(max_iter=60, tol=1e-8, **parameters).set_callbacks(onlooker).fit(X)
+    others = [onlooker.fitted[stop_after - 1][1]]
+    if parameters.get("protocol") != "secure-sum" or "n_init" in parameters:
+        # How long the secure sum follows several starts depends on max_iter.
+        others.append(model(max_iter=stop_after, **parameters).fit(X))
+    for other in others:
+        assert stopped.n_exchanges_ == other.n_exchanges_
+        assert_array_equal(stopped.components_, other.components_)
+        assert_array_equal(stopped.agent_components_, other.agent_components_)
+        assert stopped.consensus_error_ == other.consensus_error_
+        assert stopped.score(X) == other.score(X)
+        for column in set(other.history_) - {"seconds", "bytes"}:
+            assert_array_equal(stopped.history_[column], other.history_[column])
+    assert stopped.history_["bytes"][-1] <= stopped.traffic_["bytes"]
+    iterations = [call for call in recorder.calls if call[1] == "iteration"]
+    assert len(iterations) == 2 * stop_after
+
+
+@needs_callbacks
+def test_whoever_stops_in_the_last_iteration_changes_nothing(X):
+    expected = model(max_iter=4).fit(X)
+    stopped = model(max_iter=4).set_callbacks(Recorder(stop_after=4)).fit(X)
+    assert stopped.traffic_ == expected.traffic_
+    assert_array_equal(stopped.components_, expected.components_)
 
 
 @needs_callbacks

@@ -150,16 +150,16 @@ def test_single_precision_from_end_to_end(X, convert, encryption):
 
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
 def test_agents_keep_single_precision(X, convert, monkeypatch):
-    from skppdnmf._fit import run as _protocols
+    from skppdnmf._fit import run as _run
 
     seen = []
-    run = _protocols.run_federation
+    run = _run.run_local
 
     def spy(agents, *args, **kwargs):
         seen.extend(agents)
         return run(agents, *args, **kwargs)
 
-    monkeypatch.setattr(_protocols, "run_federation", spy)
+    monkeypatch.setattr(_run, "run_local", spy)
     model().fit(convert(X.astype(np.float32)))
     assert len(seen) == 4
     for factors in (agent.factors for agent in seen):
