@@ -3,6 +3,7 @@
 import warnings
 from contextlib import contextmanager
 
+import networkx as nx
 import numpy as np
 from _helpers import RUN
 from scipy import stats
@@ -188,12 +189,14 @@ class Reporting:
 class RandomOrder:
     """Lets one party a move go on; messages and news travel as they like.
 
-    All are told of departures in the same order, each at its own time.
+    All are told of departures in the same order, each at its own time. With the
+    network nobody leaves who would part the others.
     """
 
-    def __init__(self, parties, rng):
+    def __init__(self, parties, rng, network=None):
         self.parties = parties
         self.rng = rng
+        self.links = network and nx.from_numpy_array(network.adjacency)
         self.boxes = [[] for _ in parties]
         self.present = set(range(len(parties)))
         self.departures = []
@@ -217,10 +220,12 @@ class RandomOrder:
         self.post(self.parties[i].advance(arrived))
 
     def leave(self, group):
-        """Those of a group leave that are there, unless they are all."""
+        """Those of a group leave that are there, if the others can go on."""
         group = sorted(self.present & set(group))
-        if group and len(group) < len(self.present):
-            self.present -= set(group)
+        left = self.present - set(group)
+        parted = self.links and left and not nx.is_connected(self.links.subgraph(left))
+        if group and left and not parted:
+            self.present = left
             self.departures.append(Departure(len(self.departures) + 1, tuple(group)))
 
     def run(self, leaving=(), asking=(), ask=None):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _helpers import GRAPHS
 from _sums import RandomOrder, Summing, carry, exact_sum, make_sums, words_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,25 +13,27 @@ from skppdnmf.exceptions import DropoutError
 from skppdnmf.exchange import SecureSum
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.integers(0, 10**6),
-    st.integers(2, 6),
+    st.integers(2, 8),
+    st.sampled_from(GRAPHS),
     st.lists(
         st.tuples(
-            st.integers(0, 150), st.sets(st.integers(0, 5), min_size=1, max_size=2)
+            st.integers(0, 200), st.sets(st.integers(0, 7), min_size=1, max_size=2)
         ),
         max_size=3,
     ),
 )
 def test_dropouts_at_any_moment_leave_one_exact_total_of_each_sum(
-    seed, n_agents, drops
+    seed, n_agents, graph, drops
 ):
     rng = np.random.default_rng(seed)
     summands = [[words_of(rng, 4) for _ in range(n_agents)] for _ in range(4)]
-    sums = make_sums(n_agents, "complete", seed=seed)
+    network = make_network(graph, n_agents, seed)
+    sums = make_sums(n_agents, network, seed=seed)
     parties = [Summing(one, [s[i] for s in summands]) for i, one in enumerate(sums)]
-    run = RandomOrder(parties, rng)
+    run = RandomOrder(parties, rng, network)
     run.run(drops)
     # The sets over which a total may have been formed, in order.
     everyone = set(range(n_agents))

@@ -15,6 +15,7 @@ from _sums import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skppdnmf._data.graph import make_network
 from skppdnmf._federation.memo import Memo
 from skppdnmf.exchange import SUM_UP
 
@@ -35,12 +36,13 @@ class Stop:
         self.summands = [
             [words_of(rng, 4) for _ in range(n_agents)] for _ in range(N_STEPS)
         ]
-        sums = make_sums(n_agents, graph, seed=seed)
+        network = make_network(graph, n_agents, seed)
+        sums = make_sums(n_agents, network, seed=seed)
         self.parties = [
             Summing(one, [words[i] for words in self.summands])
             for i, one in enumerate(sums)
         ]
-        self.order = RandomOrder(self.parties, rng)
+        self.order = RandomOrder(self.parties, rng, network)
         self.sent = []
         post = self.order.post
 
@@ -104,11 +106,14 @@ def test_whoever_is_asked_all_end_with_the_same_sum(seed, n_agents, graph, askin
 @given(
     st.integers(0, 10**6),
     st.integers(2, 6),
+    st.sampled_from(GRAPHS),
     ASKED,
     st.lists(st.tuples(st.integers(0, 150), GROUPS), min_size=1, max_size=3),
 )
-def test_so_do_those_that_are_left_when_others_leave(seed, n_agents, asking, leaving):
-    run = Stop(n_agents, "complete", seed)
+def test_so_do_those_that_are_left_when_others_leave(
+    seed, n_agents, graph, asking, leaving
+):
+    run = Stop(n_agents, graph, seed)
     run.run(leaving, asking)
     run.check()
     ends = {
@@ -131,19 +136,21 @@ def test_asked_before_the_start_the_first_sum_is_the_last(graph, who):
 @settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 10**6),
+    st.sampled_from(GRAPHS),
     ASKED,
     st.lists(st.tuples(st.integers(0, 120), GROUPS), max_size=2),
     st.booleans(),
 )
 def test_agents_that_are_asked_report_the_same_last_iteration(
-    seed, asking, leaving, shared
+    seed, graph, asking, leaving, shared
 ):
     parts = split_parts((4, 1, 3, 0, 5), seed=seed)
     starts = np.stack([random_start(2, 6, seed + s) for s in range(2)])
     given = {"compute": Memo()} if shared else {}
-    agents = make_sum_agents(parts, starts, "complete", max_iter=8, **given)
+    network = make_network(graph, len(parts), seed)
+    agents = make_sum_agents(parts, starts, network, max_iter=8, **given)
     parties = [Reporting(agent) for agent in agents]
-    run = RandomOrder(parties, np.random.default_rng(seed))
+    run = RandomOrder(parties, np.random.default_rng(seed), network)
     asked = {}
     run.run(leaving, asking, lambda i: asked.setdefault(i, len(parties[i].reports)))
     left = [parties[i].reports for i in sorted(run.present)]
