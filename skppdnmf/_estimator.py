@@ -29,6 +29,7 @@ from ._fit.seeds import common_start, draw_seeds
 from ._nmf.admm import squared_norm, squared_residual
 from ._nmf.nnls import solve_nnls
 from ._nmf.penalties import right_penalty
+from ._paillier.keys import SCHEMES
 from ._paillier.primes import MIN_KEY_SIZE
 from ._protocol import Setting
 from ._warn import warn_user
@@ -73,8 +74,8 @@ class PrivateDistributedNMF(
         "complete", "star", "path", or an adjacency matrix, a square frame, a graph.
     mu, eta : float, default=1.0
         ADMM penalties of the left and of the right factor. Like `g_max`,
-        `penalty_scaling`, `masking`, `encryption`, `key_size`, `update` and
-        `max_admm_iter` only "consensus" reads them.
+        `penalty_scaling`, `masking`, `encryption`, `key_size`, `key_scheme`, `update`
+        and `max_admm_iter` only "consensus" reads them.
     g_max : float, default=1.0
         Largest secret factor of an agent for an edge. The consensus penalty of an
         edge is the product of both ends' factors.
@@ -94,6 +95,12 @@ class PrivateDistributedNMF(
         bit for bit, and no protection. None does not round either.
     key_size : int, default=2048
         Bits of the Paillier keys.
+    key_scheme : {"djn", "subgroup"}, default="djn"
+        How keys are made; the result does not depend on it. "subgroup" encrypts and
+        decrypts faster, with exponents of 256 bits, on the further assumption that
+        nobody finds the subgroups of hidden orders, divisors of p - 1 and q - 1, in
+        which the noise then lies (Paillier 1999, scheme 3); `key_size` is then at
+        least 576.
     update : {"proximal", "published"}, default="proximal"
         "published" is the paper's printed form of (9) and (11), with which the
         agents do not agree; for comparison.
@@ -233,6 +240,7 @@ class PrivateDistributedNMF(
         "protocol": [StrOptions(set(PROTOCOLS))],
         "encryption": [StrOptions({"paillier", "simulated"}), None],
         "key_size": [Interval(Integral, MIN_KEY_SIZE, None, closed="left")],
+        "key_scheme": [StrOptions(set(SCHEMES))],
         "update": [StrOptions({"proximal", "published"})],
         "init": [StrOptions({"random", "ones"}), "array-like"],
         "n_init": [
@@ -274,6 +282,7 @@ class PrivateDistributedNMF(
         protocol="consensus",
         encryption="paillier",
         key_size=2048,
+        key_scheme="djn",
         update="proximal",
         init="random",
         n_init="auto",
@@ -301,6 +310,7 @@ class PrivateDistributedNMF(
         self.protocol = protocol
         self.encryption = encryption
         self.key_size = key_size
+        self.key_scheme = key_scheme
         self.update = update
         self.init = init
         self.n_init = n_init

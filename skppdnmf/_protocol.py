@@ -26,13 +26,14 @@ class Seeds(NamedTuple):
     graph, start : int
         Of the random graph, and of the common start and all else that agents derive
         alike; both are public.
-    masks : list of int
-        Of the agents' masks and dithers, in runs of one process.
+    masks : list of int or None
+        Of the agents' masks and dithers, in runs of one process that are to be
+        reproducible; None has every agent draw its own from the operating system.
     """
 
     graph: int
     start: int
-    masks: list[int]
+    masks: list[int] | None
 
 
 class Cost(NamedTuple):
@@ -152,6 +153,14 @@ class FitProtocol(Protocol):
 
     def cost(self, setting: Setting, n_samples: int | None) -> Cost:
         """Return what a fit takes; the number of samples may be unknown."""
+        ...
+
+    def encrypts(self, estimator: Any) -> bool:
+        """Return whether ciphertexts are made."""
+        ...
+
+    def protects(self, estimator: Any) -> bool:
+        """Return whether links hide what they carry, as far as the protocol does."""
         ...
 
     def in_clear(self, estimator: Any) -> bool:

@@ -1,5 +1,5 @@
 """The command line; `python -m skppdnmf` and the script `skppdnmf` run it."""
 
-from ._main import cli
+from .main import cli
 
 __all__ = ["cli"]

@@ -19,7 +19,7 @@ from .._agent import Address, Departure, Envelope, Letters, Report, Step
 from ..exceptions import CorruptedMessageError, DropoutError, WrongKeyError
 from .exchange import DifferenceExchange
 from .factors import Factors
-from .fixed_point import starting_bits
+from .fixed_point import SPARE_BITS
 from .masks import MaskStream
 from .messages import KEY, KIND_NAMES, PROTOCOL_CODE, REPLY, REQUEST, WIDEN, Message
 from .scale import N_MAX, N_VALUES, VALUE_BITS, PrivateAverage
@@ -59,8 +59,9 @@ class ConsensusAgent:
         Common to all agents.
     make_cipher : callable
         Returns the agent's own cipher, with a key that it makes when it starts.
-    stream : MaskStream
-        Source of its masks and dithers.
+    stream : MaskStream or None
+        Source of its masks and dithers where a study is to be reproducible; None has
+        it make its own.
     run : bytes
         16 bytes that name the run.
     observed : bool, default=False
@@ -80,7 +81,7 @@ class ConsensusAgent:
         neighbour_degrees: Iterable[int],
         settings: AgentSettings,
         make_cipher: Callable[[], Any],
-        stream: MaskStream,
+        stream: MaskStream | None,
         run: bytes,
         observed: bool = False,
         notes: Any = None,
@@ -118,8 +119,8 @@ class ConsensusAgent:
         self._resting = False  # whether the present round exchanges no numbers
 
         self._make_cipher = make_cipher
-        self._start_size = start.size
-        self._start_bits = starting_bits(start, settings.n_max)
+        self._start = start.ravel()
+        stream = stream or MaskStream()
         self._streams = [stream.spawn(degree) for _ in range(2)]
         self._left_count = StopCount(settings.diameter, degree)
         self._fit_count = StopCount(settings.diameter, degree)
@@ -151,6 +152,7 @@ class ConsensusAgent:
         settings, degree = self.settings, len(self.neighbours)
         self.cipher = self._make_cipher()
         average, left = self._streams
+        _, start_bits = self.cipher.encode(self._start, settings.n_max)
         shared: dict[str, Any] = {
             "n_max": settings.n_max,
             "masking": settings.masking,
@@ -165,13 +167,13 @@ class ConsensusAgent:
             value_bits=VALUE_BITS,
             streams=average,
             # One mask for both numbers: they must spread alike to stay comparable.
-            **{**shared, "n_max": settings.n_max and N_MAX, "masking": "scalar"},
+            **{**shared, "n_max": N_MAX, "masking": "scalar"},
         )
         self._left_exchange = DifferenceExchange(
             self.cipher,
             degree,
-            n_values=self._start_size,
-            value_bits=self._start_bits,
+            n_values=self._start.size,
+            value_bits=start_bits + SPARE_BITS,
             streams=left,
             **shared,
         )

@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from .._data.graph import Network
 from .._paillier.keys import (
-    SECURE_KEY_SIZE,
     new_keypair,
     valid_key_size,
-    warn_insecure,
 )
 from .agent import ConsensusAgent
 from .ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
@@ -23,7 +21,7 @@ from .settings import AgentSettings
 
 
 def cipher_maker(
-    encryption: str | None, n_agents: int, key_size: int
+    encryption: str | None, n_agents: int, key_size: int, key_scheme: str
 ) -> Callable[[], Cipher]:
     """Return what makes an agent's cipher; each calls it for itself.
 
@@ -33,8 +31,8 @@ def cipher_maker(
         The estimator's.
     n_agents : int
         Number of agents; one alone has nobody to hide anything from.
-    key_size : int
-        Bits of the keys.
+    key_size, key_scheme
+        As for `PrivateDistributedNMF`.
 
     Returns
     -------
@@ -44,21 +42,19 @@ def cipher_maker(
     Raises
     ------
     ValueError
-        If there are no keys of this size, simulated or not.
+        If the scheme has no keys of this size, simulated or not.
     """
     if encryption is None or n_agents == 1:
         return PlainCipher
-    valid_key_size(key_size, "djn")  # what is simulated could be encrypted
+    valid_key_size(key_size, key_scheme)  # what is simulated could be encrypted
     if encryption == "simulated":
         return partial(SimulatedCipher, key_size)
-    if key_size < SECURE_KEY_SIZE:  # once, and not in a worker where no one sees it
-        warn_insecure(key_size)
-    return partial(_fresh_cipher, key_size)
+    return partial(_fresh_cipher, key_size, key_scheme)
 
 
-def _fresh_cipher(key_size: int) -> PaillierCipher:
+def _fresh_cipher(key_size: int, key_scheme: str) -> PaillierCipher:
     """Make a cipher with a fresh key."""
-    return PaillierCipher(new_keypair(key_size)[1])
+    return PaillierCipher(new_keypair(key_size, key_scheme)[1])
 
 
 def make_agents(
@@ -68,7 +64,7 @@ def make_agents(
     start: NDArray[np.float64],
     settings: AgentSettings,
     make_cipher: Callable[[], Cipher],
-    mask_seeds: list[int],
+    mask_seeds: list[int] | None,
     run: bytes,
     observed: bool = True,
     recorder: Any = None,
@@ -89,8 +85,9 @@ def make_agents(
         Common to all agents.
     make_cipher : callable
         What `cipher_maker` returned.
-    mask_seeds : list of int
-        Seeds of the masks, of which each agent is handed one of its own.
+    mask_seeds : list of int or None
+        Seeds of the masks, of which each agent is handed one of its own; None has
+        every agent draw from the operating system.
     run : bytes
         16 bytes that name the run.
     observed : bool, default=True
@@ -103,7 +100,10 @@ def make_agents(
     list of ConsensusAgent
         Agent i has number i.
     """
-    sequences = np.random.SeedSequence(mask_seeds).spawn(len(parts))
+    streams: list[MaskStream | None] = [None] * len(parts)
+    if mask_seeds is not None:
+        seeds = np.random.SeedSequence(mask_seeds).spawn(len(parts))
+        streams = [MaskStream.from_seed(seed) for seed in seeds]
     degrees = network.degrees
     return [
         ConsensusAgent(
@@ -115,7 +115,7 @@ def make_agents(
             degrees[network.neighbours[i]],
             settings,
             make_cipher,
-            MaskStream.from_seed(sequences[i]),
+            streams[i],
             run,
             observed,
             None if recorder is None else recorder.of(i),

@@ -66,7 +66,6 @@ class Work(NamedTuple):
 
 def left_layout(settings: AgentSettings, start: NDArray[np.float64]) -> SlotLayout:
     """Slots with which the left factor's exchange starts; an error if none fits."""
-    assert settings.n_max is not None
     # As wide as the exchange makes them: spare bits are left out before a fit is.
     _, bits = fixed_point(start.ravel(), settings.n_max)
     return value_layout(
@@ -208,7 +207,7 @@ def time_work(
     -------
     float
     """
-    times = calibrate(left_layout(settings, start))
+    times = calibrate(left_layout(settings, start), settings.key_scheme)
     jobs = min(effective_n_jobs(n_jobs), settings.n_agents, os.cpu_count() or 1)
     locked = work.encryptions * times.encryption
     free = work.replies * times.decryption
@@ -223,13 +222,15 @@ def time_work(
     return (locked + free) / jobs + setup + _PROCESSES_START
 
 
-def calibrate(layout: SlotLayout) -> UnitTimes:
+def calibrate(layout: SlotLayout, key_scheme: str) -> UnitTimes:
     """Time the operations on a few ciphertexts under a fresh key.
 
     Parameters
     ----------
     layout : SlotLayout
         Of the left factor's exchange; only its slots and key size matter.
+    key_scheme : {"djn", "subgroup"}
+        As for `PrivateDistributedNMF`.
 
     Returns
     -------
@@ -238,7 +239,7 @@ def calibrate(layout: SlotLayout) -> UnitTimes:
         raising the request to the masks. The set-up is an agent's key and tables.
     """
     started = time.perf_counter()
-    private = new_keypair(layout.key_size)[1]
+    private = new_keypair(layout.key_size, key_scheme)[1]
     few = SlotLayout(
         2 * layout.slots_per_plaintext,
         layout.value_bits,

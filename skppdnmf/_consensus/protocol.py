@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._agent import Agent, Report
 from .._data.graph import Network
 from .._data.partition import Partition
+from .._paillier.keys import SECURE_KEY_SIZE, warn_insecure
 from .._protocol import Cost, Hooks, Plan, Setting
 from .advice import advice, dither_message, dither_share
 from .build import cipher_maker, make_agents
+from .ciphers import Cipher
 from .cost import count_work, left_layout, preferred_backend, time_work, warn_if_long
 from .messages import PROTOCOL_CODE
 from .privacy import privacy_messages
@@ -38,13 +40,15 @@ class Consensus:
         """Return a fit, ready to be run, or refuse it."""
         estimator, network = setting.estimator, setting.network
         settings = settings_of(estimator, network)
-        if estimator.encryption is not None and network.n_agents > 1:
-            left_layout(settings, setting.start)  # simulated keys refuse as real ones
+        make_cipher = self._checked_cipher(setting, settings)
         backend = self._backend(setting, settings)
 
         def build(
             parts: Sequence[Any], names: Sequence[str], run: bytes, hooks: Hooks
         ) -> list[Agent]:
+            if self._encrypted(setting) and settings.key_size < SECURE_KEY_SIZE:
+                # Once, and not in a worker where no one sees it.
+                warn_insecure(settings.key_size)
             return list(
                 make_agents(
                     parts,
@@ -52,9 +56,7 @@ class Consensus:
                     network,
                     setting.start,
                     settings,
-                    cipher_maker(
-                        estimator.encryption, network.n_agents, settings.key_size
-                    ),
+                    make_cipher,
                     setting.seeds.masks,
                     run,
                     hooks.observed,
@@ -78,6 +80,7 @@ class Consensus:
     def cost(self, setting: Setting, n_samples: int | None) -> Cost:
         """Return what a fit takes; the number of samples has no effect."""
         settings = settings_of(setting.estimator, setting.network)
+        self._checked_cipher(setting, settings)
         start, n_jobs = setting.start, setting.estimator.n_jobs
         work = count_work(
             setting.network, settings, start, setting.estimator.encryption
@@ -93,6 +96,14 @@ class Consensus:
             work.bytes,
             seconds,
         )
+
+    def encrypts(self, estimator: Any) -> bool:
+        """Return whether ciphertexts are made."""
+        return estimator.encryption == "paillier"
+
+    def protects(self, estimator: Any) -> bool:
+        """Return whether links hide what they carry: simulated ciphertexts do not."""
+        return self.encrypts(estimator)
 
     def in_clear(self, estimator: Any) -> bool:
         """Return whether neighbours read each other's left factors."""
@@ -110,12 +121,22 @@ class Consensus:
         message = dither_message(share, estimator.n_max, estimator.n_exchanges_)
         return [message] if message else []
 
-    @staticmethod
-    def _encrypted(setting: Setting) -> bool:
+    def _encrypted(self, setting: Setting) -> bool:
         """Whether there are ciphertexts."""
-        return (
-            setting.estimator.encryption == "paillier" and setting.network.n_agents > 1
+        return self.encrypts(setting.estimator) and setting.network.n_agents > 1
+
+    @staticmethod
+    def _checked_cipher(
+        setting: Setting, settings: AgentSettings
+    ) -> Callable[[], Cipher]:
+        """Return what makes ciphers; simulated keys refuse what real ones do."""
+        encryption, n_agents = setting.estimator.encryption, setting.network.n_agents
+        make_cipher = cipher_maker(
+            encryption, n_agents, settings.key_size, settings.key_scheme
         )
+        if encryption is not None and n_agents > 1:
+            left_layout(settings, setting.start)
+        return make_cipher
 
     def _backend(self, setting: Setting, settings: AgentSettings) -> str:
         """Return where agents that run side by side had best do so."""

@@ -28,8 +28,8 @@ class AgentSettings:
     leader, leader_eccentricity : int
         Number of the agent whose estimate of the scale becomes everybody's, and the
         hops from it to the farthest agent.
-    mu, eta, g_max, penalty_scaling, update, masking, n_max, key_size, max_iter, \
-max_admm_iter, tol, l1_ratio
+    mu, eta, g_max, penalty_scaling, update, masking, n_max, key_size, key_scheme, \
+max_iter, max_admm_iter, tol, l1_ratio
         As for `PrivateDistributedNMF`.
     right_alpha, left_alpha : float
         Its `alpha_W` and `alpha_H`.
@@ -47,7 +47,7 @@ max_admm_iter, tol, l1_ratio
     penalty_scaling: str
     update: str
     masking: str
-    n_max: float | None
+    n_max: float
     key_size: int
     max_iter: int
     max_admm_iter: int
@@ -55,6 +55,7 @@ max_admm_iter, tol, l1_ratio
     right_alpha: float = 0.0
     left_alpha: float = 0.0
     l1_ratio: float = 0.0
+    key_scheme: str = "djn"
 
     @property
     def balanced(self) -> bool:
@@ -92,6 +93,7 @@ def settings_of(estimator: Any, network: Network) -> AgentSettings:
         masking=estimator.masking,
         n_max=float(estimator.n_max),
         key_size=int(estimator.key_size),
+        key_scheme=estimator.key_scheme,
         max_iter=int(estimator.max_iter),
         max_admm_iter=int(estimator.max_admm_iter),
         tol=float(estimator.tol),

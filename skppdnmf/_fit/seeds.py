@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import secrets
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ def draw_seeds(random_state: Any) -> Seeds:
     Parameters
     ----------
     random_state : int, RandomState instance or None
-        The estimator's. With None the masks are seeded by the operating system, not
-        by numpy's global generator.
+        The estimator's. With None masks have no seed, and come from the operating
+        system, not from numpy's global generator.
 
     Returns
     -------
@@ -29,9 +28,7 @@ def draw_seeds(random_state: Any) -> Seeds:
     """
     rng = check_random_state(random_state)
     graph, start, *masks = rng.randint(0, 2**31 - 1, size=6).tolist()
-    if random_state is None:
-        masks = [secrets.randbits(32) for _ in range(8)]
-    return Seeds(graph, start, masks)
+    return Seeds(graph, start, None if random_state is None else masks)
 
 
 def common_start(

@@ -97,6 +97,14 @@ class SecureSumProtocol:
         exchanges = settings.max_iter if network.n_agents > 1 else 0
         return Cost(exchanges, 0, 0, n_bytes, 0.0)
 
+    def encrypts(self, estimator: Any) -> bool:
+        """Return False: masks do without ciphertexts."""
+        return False
+
+    def protects(self, estimator: Any) -> bool:
+        """Return True: links carry masked sums and encrypted totals."""
+        return True
+
     def in_clear(self, estimator: Any) -> bool:
         """Return False: links carry masked sums and encrypted totals."""
         return False

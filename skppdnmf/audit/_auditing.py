@@ -120,8 +120,7 @@ def audit_report(
     notes: list[str] = []
     n_rounds: dict[str, int] = {}
     n_holders = 0
-    secure = protocol_of(estimator).name == SECURE_SUM
-    own = SECURE_SUM if secure else estimator.masking
+    own = SECURE_SUM if protocol_of(estimator).agrees else estimator.masking
     # First what is in use, should time run short, and what would be the way out.
     for protection in sorted(
         COLUMNS, key=lambda name: (name != own, name != SECURE_SUM)

@@ -6,15 +6,16 @@ import signal
 import subprocess
 import sys
 
+import click
 import numpy as np
 import pytest
 from _cli_runner import refused, succeeded
 
 import skppdnmf.audit
 from skppdnmf import PrivateDistributedNMF, __main__, __version__
-from skppdnmf._cli import _bench, _demo, cli
-from skppdnmf._cli._errors import CommandError, WarningLines, describe, one_line
-from skppdnmf._cli._options import format_table
+from skppdnmf._cli import bench, cli, demo
+from skppdnmf._cli.errors import CommandError, WarningLines, describe, one_line
+from skppdnmf._cli.terminal import format_table
 
 AUDITED = (
     *("--n-components", "2", "--partition", "6,6,1", "--adjacency", "path"),
@@ -54,7 +55,10 @@ def test_wrong_usage_is_one_line():
 
 
 def test_outside_of_standalone_mode_errors_are_raised(tmp_path):
-    with pytest.raises(CommandError, match="no such file"):
+    with pytest.raises(click.BadParameter, match="does not exist"):
+        cli.main(["fit", str(tmp_path / "no.npy")], standalone_mode=False)
+    (tmp_path / "no.npy").write_bytes(b"")
+    with pytest.raises(CommandError, match="cannot be read"):
         cli.main(["fit", str(tmp_path / "no.npy")], standalone_mode=False)
     assert cli.main(["--help"], standalone_mode=False) == 0
 
@@ -116,7 +120,7 @@ def test_what_an_audit_is_given(data, monkeypatch):
 
 def test_an_audit_that_is_refused(data, tmp_path):
     assert "partition=14 exceeds" in refused("audit", data, "--partition", "14")
-    assert "no such file" in refused("audit", tmp_path / "no.npy")
+    assert "does not exist" in refused("audit", tmp_path / "no.npy")
     assert "has 9 pixels" in refused(
         "audit", data, "--report", tmp_path / "r.html", "--image-shape", "3x3"
     )
@@ -126,26 +130,39 @@ def test_an_audit_that_is_refused(data, tmp_path):
     )
 
 
-@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "0", "-1", "1e999", "soon"])
-def test_seconds_that_are_refused(data, text):
-    assert refused("audit", data, "--max-seconds", text) == (
-        f"--max-seconds {text}: should be a finite number above 0"
-    )
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("nan", "'nan' is not a finite number."),
+        ("inf", "'inf' is not a finite number."),
+        ("1e999", "'1e999' is not a finite number."),
+        ("-inf", "-inf is not in the range x>0."),
+        ("0", "0.0 is not in the range x>0."),
+        ("-1", "-1.0 is not in the range x>0."),
+        ("soon", "'soon' is not a valid number."),
+        ("", "'' is not a valid number."),
+    ],
+)
+def test_seconds_that_are_refused(data, text, expected):
+    found = refused("audit", data, "--max-seconds", text)
+    assert found == f"Invalid value for '--max-seconds': {expected}"
 
 
 @pytest.mark.parametrize("command", ["fit", "audit"])
 @pytest.mark.parametrize("flag", ["--agents", "--drop", "--report"])
 @pytest.mark.parametrize("text", ["", " "])
 def test_empty_values_are_refused(data, command, flag, text):
-    expected = f"{flag} {text!r}: should not be empty"
-    assert refused(command, data, flag, text) == expected
-    assert refused(command, text) == f"FILE {text!r}: should not be empty"
+    found = refused(command, data, flag, text)
+    assert found.startswith(f"Invalid value for '{flag}': {text!r} ")
+    assert refused(command, text) == (
+        f"Invalid value for 'FILE': File {text!r} does not exist."
+    )
 
 
-def test_other_empty_values_are_refused(data):
-    assert refused("fit", data, "--out", "") == "--out '': should not be empty"
-    assert refused("audit", data, "--max-seconds", "") == (
-        "--max-seconds '': should not be empty"
+@pytest.mark.parametrize("text", ["", " "])
+def test_an_empty_output_is_refused(data, text):
+    assert refused("fit", data, "--out", text) == (
+        f"Invalid value for '--out': {text!r} is empty."
     )
 
 
@@ -156,7 +173,7 @@ def test_bench(monkeypatch):
         asked.append((masking, key_size))
         return 0.125, 20.0
 
-    monkeypatch.setattr(_bench, "cost", cost)
+    monkeypatch.setattr(bench, "cost", cost)
     shown = succeeded("bench", "--quick").stdout
     assert asked == [("scalar", 2048), ("entrywise", 2048)]
     assert f"skppdnmf {__version__}" in shown
@@ -169,7 +186,7 @@ def test_bench(monkeypatch):
     assert pooled < consensus < 1.1 * pooled
     assert 0.99 * pooled < summed < consensus
     asked.clear()
-    monkeypatch.setattr(_bench, "compare", lambda max_iter: [("", f"{max_iter}")])
+    monkeypatch.setattr(bench, "compare", lambda max_iter: [("", f"{max_iter}")])
     assert "60" in succeeded("bench").stdout
     assert asked == [(m, k) for k in (2048, 3072) for m in ("scalar", "entrywise")]
 
@@ -177,8 +194,8 @@ def test_bench(monkeypatch):
 def test_what_a_value_costs():
     # A value's share of what is sent follows from the layout: a ciphertext is twice
     # as long as its key, and an entrywise request has one for each value.
-    scalar_ms, scalar_bytes = _bench.cost("scalar", 512)
-    entrywise_ms, entrywise_bytes = _bench.cost("entrywise", 512)
+    scalar_ms, scalar_bytes = bench.cost("scalar", 512)
+    entrywise_ms, entrywise_bytes = bench.cost("entrywise", 512)
     assert 0 < scalar_ms < entrywise_ms < 10
     assert 128 < entrywise_bytes < 2 * 128
     assert scalar_bytes < entrywise_bytes / 2
@@ -202,16 +219,16 @@ def test_demo():
 
 
 def test_demo_of_bad_parameters():
-    assert "--key-size 5: should be an int in the range" in refused(
-        "demo", "--key-size", "5"
+    assert refused("demo", "--key-size", "5") == (
+        "Invalid value for '--key-size': 5 is not in the range x>=64."
     )
-    assert "--max-iter 0: should be an int in the range" in refused(
-        "demo", "--max-iter", "0"
+    assert refused("demo", "--max-iter", "0") == (
+        "Invalid value for '--max-iter': 0 is not in the range x>=1."
     )
 
 
 def test_defaults_of_the_demo_protect():
-    defaults = {param.name: param.default for param in _demo.demo.params}
+    defaults = {param.name: param.default for param in demo.demo.params}
     assert defaults["key_size"] >= 2048
 
 

@@ -1,5 +1,6 @@
 """What the command line reads from files, and what it says of bad ones."""
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -8,12 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from _cli_files import matrix, message, write_gzipped
+from _cli_runner import refused
 from scipy import io, sparse
 
-from skppdnmf._cli import _files
-from skppdnmf._cli._data import as_integers, read_data, read_labels
-from skppdnmf._cli._files import kind_of
-from skppdnmf._cli._tables import find_column
+from skppdnmf._cli.data import read_data
+from skppdnmf._cli.files import as_integers, find_column, kind_of, read_labels
 
 
 def frame():
@@ -259,9 +259,6 @@ def bad_arrays(folder):
     yield "broken.csv", "cannot be read: "
     (folder / "picture.png").write_bytes(b"")
     yield "picture.png", "unknown format; the name should end in .csv, .csv.gz"
-    (folder / "folder.npy").mkdir()
-    yield "folder.npy", "is not a file"
-    yield "absent.npy", "no such file"
 
 
 def test_bad_files(tmp_path):
@@ -271,11 +268,29 @@ def test_bad_files(tmp_path):
         assert expected in found, name
 
 
-def test_a_file_without_permission(tmp_path, monkeypatch):
-    np.save(tmp_path / "a.npy", matrix())
+@pytest.mark.parametrize("argument", ["FILE", "--adjacency", "--init"])
+def test_files_that_are_none(tmp_path, monkeypatch, argument):
+    file = tmp_path / "a.npy"
+    np.save(file, matrix())
+
+    def refusal(path):
+        given = () if argument == "FILE" else (file, argument)
+        found = refused("fit", *given, path)
+        assert found.startswith(f"Invalid value for '{argument}': ")
+        return found
+
+    absent, folder = tmp_path / "x.npy", tmp_path / "y.npy"
+    folder.mkdir()
+    assert f"File '{absent}' does not exist." in refusal(absent)
+    assert f"File '{folder}' is a directory." in refusal(folder)
+    if os.name == "posix":
+        assert "'/dev/null' is not a regular file." in refusal("/dev/null")
     # Tests may run as a user whom permissions do not concern.
-    monkeypatch.setattr(_files.os, "access", lambda *args: False)
-    assert "no permission to read it" in message(read_data, tmp_path / "a.npy")
+    unreadable = tmp_path / "b.npy"
+    np.save(unreadable, matrix())
+    monkeypatch.setattr(os, "access", lambda path, mode: path != str(unreadable))
+    # Click 8.1.0 says that it is not executable.
+    assert f"File '{unreadable}' is not " in refusal(unreadable)
 
 
 def test_bad_columns_and_labels(tmp_path):
@@ -323,7 +338,10 @@ def test_bad_files_of_labels(tmp_path):
     (tmp_path / "binary").write_bytes(b"\xff\xfe\n")
     assert "cannot be read" in message(read_labels, tmp_path / "binary")
     (tmp_path / "folder").mkdir()
-    assert "is not a file" in message(read_labels, tmp_path / "folder")
+    assert "cannot be read" in message(read_labels, tmp_path / "folder")
+    assert "nor is there such a file" in message(
+        read_data, tmp_path / "X.npy", str(tmp_path / "folder")
+    )
 
 
 def test_missing_labels_are_named(tmp_path):

@@ -24,8 +24,7 @@ from _cli_runner import (
 from sklearn.exceptions import ConvergenceWarning
 
 from skppdnmf import PrivateDistributedNMF
-from skppdnmf._cli import _options
-from skppdnmf._cli._summary import summarise, summary_rows
+from skppdnmf._cli.summary import summarise, summary_rows
 from skppdnmf.exceptions import DropoutError
 
 array = pytest.fixture(save_array)
@@ -95,7 +94,7 @@ def test_a_progress_bar_on_a_terminal_only(array, monkeypatch):
     bar = "100%"
     assert bar not in succeeded("fit", array, *QUICK).stderr
     assert bar in succeeded("fit", array, *QUICK, "--verbose", "1").stderr
-    monkeypatch.setattr(_options, "on_terminal", lambda: True)
+    monkeypatch.setattr("skppdnmf._cli.options.on_terminal", lambda: True)
     assert bar in succeeded("fit", array, *QUICK).stderr
     assert bar not in succeeded("fit", array, *QUICK, "--quiet").stderr
     assert bar not in succeeded("fit", array, *QUICK, "--verbose", "0").stderr
@@ -213,7 +212,9 @@ def test_an_interrupt(array, tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("no_fit")
 def test_bad_input_is_found_before_the_fit(array, sites, tmp_path):
-    assert refused("fit", tmp_path / "no.npy").endswith("no.npy: no such file")
+    assert refused("fit", tmp_path / "no.npy") == (
+        f"Invalid value for 'FILE': File '{tmp_path / 'no.npy'}' does not exist."
+    )
     assert "not numeric: 'site'" in refused("fit", sites)
     assert refused("fit", sites, "--agents", "site", "--partition", "3") == (
         "--agents and --partition exclude each other"
@@ -264,6 +265,6 @@ def test_through_a_process(sites, tmp_path):
     )
     assert failed.returncode == 2
     assert failed.stdout == ""
-    assert (
-        failed.stderr == "Error: --mu 0: should be a float in the range (0.0, 1e+100]\n"
+    assert failed.stderr == (
+        "Error: Invalid value for '--mu': 0.0 is not in the range 0<x<=1e+100.\n"
     )

@@ -5,7 +5,7 @@ import pytest
 from _cli_files import matrix, message, write_gzipped
 from scipy import io, sparse
 
-from skppdnmf._cli._graph import read_adjacency, read_numbers
+from skppdnmf._cli.files import read_adjacency, read_numbers
 
 
 def test_numbers_of_an_option(tmp_path):
@@ -58,5 +58,4 @@ def test_bad_matrices_of_options(tmp_path):
     ):
         (tmp_path / name).write_text(text)
         assert expected in message(read_adjacency, tmp_path / name), name
-    assert "no such file" in message(read_numbers, tmp_path / "absent.csv")
     assert "is not a matrix" in message(read_numbers, tmp_path / "words.csv")

@@ -1,28 +1,23 @@
-"""Options made from the estimator's signature, constraints and docstring."""
+"""Options made from the table of the estimator's parameters."""
 
-from numbers import Integral, Real
+import contextlib
+import re
 
 import click
 import numpy as np
 import pytest
 from _cli_runner import refused, run, succeeded
 from scipy import sparse
-from sklearn.base import BaseEstimator
-from sklearn.decomposition import NMF
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import make_constraint
 
 from skppdnmf import PrivateDistributedNMF
-from skppdnmf._cli import _fit
-from skppdnmf._cli._errors import CommandError
-from skppdnmf._cli._parameters import parameters_of, read_summaries
-from skppdnmf._cli._values import (
-    ValueType,
-    given_parameters,
-    parameter_options,
-    parse_partition,
-)
+from skppdnmf._cli import fit
+from skppdnmf._cli.errors import CommandError
+from skppdnmf._cli.options import PARAMETERS, estimator_options
 
-PARAMETERS = {each.name: each for each in parameters_of(PrivateDistributedNMF)}
+DEFAULTS = PrivateDistributedNMF().get_params()
+OPTIONS = {option.name: option for option in estimator_options()}
+CONSTRAINTS = PrivateDistributedNMF._parameter_constraints
 OWN_OPTIONS = {
     "file",
     "agents",
@@ -38,118 +33,110 @@ OWN_OPTIONS = {
 }
 
 
-class Newer(BaseEstimator):
-    """An estimator with parameters of every kind.
-
-    Parameters
-    ----------
-    flag : bool, default=False
-        Whether. And more.
-    whole, half : number
-        Two of
-        them.
-    free : object
-    array : {"a"} or array-like, \\
-default="a"
-        One line.
-
-    Attributes
-    ----------
-    other_ : int
-        Not a parameter.
-    """
-
-    _parameter_constraints = {  # noqa: RUF012
-        "flag": ["boolean"],
-        "whole": [Interval(Integral, 1, None, closed="left"), None],
-        "half": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
-        "array": [StrOptions({"a"}), "array-like"],
-    }
-
-    def __init__(self, flag=False, *, whole=1, half=0.5, free=None, array="a"):
-        self.flag = flag
-        self.whole = whole
-        self.half = half
-        self.free = free
-        self.array = array
+def convert(name, text):
+    return PARAMETERS[name][0].convert(text, OPTIONS[name], None)
 
 
-def convert(name, text, estimator=PrivateDistributedNMF):
-    known = {each.name: each for each in parameters_of(estimator)}
-    return ValueType(known[name]).convert(text, None, None)
-
-
-def refusal(name, text, estimator=PrivateDistributedNMF):
-    with pytest.raises(CommandError) as caught:
-        convert(name, text, estimator)
+def refusal(name, text):
+    with pytest.raises(click.BadParameter) as caught:
+        convert(name, text)
     assert caught.value.exit_code == 2
-    return caught.value.message
+    assert "\n" not in caught.value.format_message()
+    return caught.value.format_message()
 
 
-def parse(args, estimator=Newer):
-    """Parameters that a command with the estimator's options is given."""
-    found = {}
+def words_of(taken):
+    """The words that a type takes."""
+    if isinstance(taken, click.Choice):
+        return list(taken.choices)
+    return [word for each in getattr(taken, "types", ()) for word in words_of(each)]
 
-    @click.pass_context
-    def callback(ctx, **options):
-        found.update(given_parameters(ctx, estimator))
 
-    command = click.Command("x", params=parameter_options(estimator), callback=callback)
-    command.main(args, standalone_mode=False)
-    return found
+def test_every_parameter_has_an_entry_and_every_entry_a_parameter():
+    assert set(PARAMETERS) == set(DEFAULTS)
+    assert list(OPTIONS) == list(PARAMETERS)
 
 
 def test_every_parameter_is_an_option_of_fit_and_audit():
-    names = set(PrivateDistributedNMF().get_params())
-    fit_options = {param.name for param in _fit.fit.params}
+    names = set(DEFAULTS)
+    fit_options = {param.name for param in fit.fit.params}
     assert names <= fit_options
     # No option of the command's own hides a parameter.
     assert not names & OWN_OPTIONS
     assert fit_options - names <= OWN_OPTIONS
     for command in ("fit", "audit"):
         shown = succeeded(command, "--help").stdout
-        for parameter in PARAMETERS.values():
-            assert f"{parameter.flag} " in shown
+        for option in OPTIONS.values():
+            assert f"{option.opts[0]} " in shown
 
 
-def test_every_parameter_has_a_summary():
-    for parameter in PARAMETERS.values():
-        assert parameter.summary.endswith("."), parameter.name
-    assert PARAMETERS["mu"].summary == PARAMETERS["eta"].summary
+@pytest.mark.parametrize("name", sorted(PARAMETERS))
+def test_the_help_has_text_type_and_default(name):
+    text = PARAMETERS[name][1]
+    assert text.endswith(".")
+    context = click.Context(click.Command("x"))
+    flag, shown = OPTIONS[name].get_help_record(context)
+    assert flag.startswith(f"--{name.replace('_', '-')} ")
+    assert len(flag.split()) > 1
+    assert shown.startswith(text)
+    default = "none" if DEFAULTS[name] is None else str(DEFAULTS[name])
+    if name == "verbose":
+        default = "(1 on a terminal, else 0)"
+    assert re.search(rf"\[default: {re.escape(default)}[];]", shown)
 
 
 @pytest.mark.parametrize("name", sorted(PARAMETERS))
 def test_every_default_can_be_given(name):
-    default = PARAMETERS[name].default
+    default = DEFAULTS[name]
     value = convert(name, "none" if default is None else str(default))
     assert value == default
     assert type(value) is type(default)
 
 
+@pytest.mark.parametrize("name", sorted(set(PARAMETERS) - {"verbose"}))
+def test_the_default_is_the_estimators(name):
+    context = click.Context(click.Command("x"))
+    default = OPTIONS[name].get_default(context)
+    value = OPTIONS[name].type_cast_value(context, default)
+    assert value == DEFAULTS[name]
+    assert type(value) is type(DEFAULTS[name])
+
+
 @pytest.mark.parametrize("name", sorted(PARAMETERS))
 def test_every_word_can_be_given(name):
-    for word in PARAMETERS[name].options:
+    for word in words_of(PARAMETERS[name][0]):
         assert convert(name, word) == (None if word == "none" else word)
 
 
-def test_a_new_parameter_appears_by_itself():
-    assert parse([]) == {}
-    assert parse(
-        ["--flag", "true", "--whole", "none", "--half", "auto", "--free", "2.5"]
-    ) == {"flag": True, "whole": None, "half": "auto", "free": 2.5}
-    assert parse(["--free", "word", "--whole", "3"]) == {"free": "word", "whole": 3}
-    assert parse(["--free", "none"]) == {"free": None}
-    shown = {option.name: option for option in parameter_options(Newer)}
-    assert list(shown) == ["flag", "whole", "half", "free", "array"]
-    assert shown["flag"].help == "Whether. [default: False]"
-    assert shown["half"].help == "Two of them. [default: 0.5]"
-    assert shown["array"].help == "One line. [default: a]"
-    assert shown["free"].help == "[default: none]"
+NUMBERS = ("-1", "0", "0.5", "1", "1.5", "2", "63", "64", "4294967295", "4294967296")
+LARGE = ("1e3", "1e100", "1.1e100", "1e300", "1.1e300", "1e999", "inf", "-inf", "nan")
+WORDS = {word for taken, _ in PARAMETERS.values() for word in words_of(taken)}
+PROBES = (*NUMBERS, *LARGE, *sorted(WORDS), "NONE", "Auto", "Scalar", "word", "", " ")
 
 
-def test_another_estimator_of_scikit_learn():
-    value = parse(["--beta-loss", "kullback-leibler", "--l1-ratio", "1"], NMF)
-    assert value == {"beta_loss": "kullback-leibler", "l1_ratio": 1}
+def meanings(text):
+    """What a text may stand for."""
+    yield None if text.lower() == "none" else text
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            yield kind(text)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(k for k, v in CONSTRAINTS.items() if v != "no_validation")
+)
+def test_what_the_estimator_takes_can_be_given_and_nothing_else(name):
+    constraints = [make_constraint(each) for each in CONSTRAINTS[name]]
+
+    def is_allowed(value):
+        return any(each.is_satisfied_by(value) for each in constraints)
+
+    for text in PROBES:
+        if any(map(is_allowed, meanings(text))):
+            assert is_allowed(convert(name, text)), text
+        else:
+            flag = "--" + name.replace("_", "-")
+            assert refusal(name, text).startswith(f"Invalid value for '{flag}': ")
 
 
 def test_numbers_keep_their_kind():
@@ -163,48 +150,53 @@ def test_numbers_keep_their_kind():
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        ("n_components", "0", "an int in the range [1, inf) or auto"),
-        ("n_components", "2.5", "an int in the range"),
-        ("n_components", "none", "or auto"),
-        ("mu", "0", "a float in the range (0.0, 1e+100]"),
-        ("mu", "inf", "a float in the range (0.0, 1e+100]"),
-        ("mu", "nan", "a float in the range (0.0, 1e+100]"),
-        ("l1_ratio", "1.5", "a float in the range [0.0, 1.0]"),
-        ("masking", "Scalar", "one of entrywise, scalar"),
-        ("encryption", "rsa", "one of paillier, simulated, none"),
-        ("n_jobs", "all", "or none"),
-        ("random_state", "-1", "or none"),
-        ("key_size", "2", "an int in the range [64"),
-        ("partition", "5,x", "a number of agents (5), block sizes"),
-        ("partition", "", "a number of agents (5), block sizes"),
-        ("adjacency", "cube", "one of random, ring, complete, star, path nor a file"),
-        ("init", "nndsvd", "one of ones, random nor a file"),
-        ("init", "", "one of ones, random nor a file"),
-        ("adjacency", "", "one of random, ring, complete, star, path nor a file"),
+        ("n_components", "0", "0 is not in the range x>=1. '0' is not 'auto'."),
+        ("n_components", "2.5", "'2.5' is not a valid integer range."),
+        ("n_components", "none", "'none' is not 'auto'."),
+        ("mu", "0", "0.0 is not in the range 0<x<=1e+100."),
+        ("mu", "inf", "inf is not in the range 0<x<=1e+100."),
+        ("mu", "nan", "'nan' is not a finite number."),
+        ("tol", "inf", "'inf' is not a finite number."),
+        ("l1_ratio", "1.5", "1.5 is not in the range 0<=x<=1."),
+        ("masking", "Scalar", "'Scalar' is not one of 'entrywise', 'scalar'."),
+        (
+            "encryption",
+            "rsa",
+            "'rsa' is not one of 'paillier', 'simulated'. 'rsa' is not 'none'.",
+        ),
+        ("n_jobs", "all", "'all' is not a valid integer. 'all' is not 'none'."),
+        ("random_state", "-1", "-1 is not in the range 0<=x<=4294967295."),
+        ("key_size", "2", "2 is not in the range x>=64."),
+        ("key_scheme", "rsa", "'rsa' is not one of 'djn', 'subgroup'."),
+        ("partition", "5,x", "'5,x' is not a number of agents (5), block sizes"),
+        ("partition", "", "'' is not a number of agents (5), block sizes"),
+        (
+            "adjacency",
+            "cube",
+            "'cube' is not one of 'random', 'ring', 'complete', 'star', 'path'. "
+            "File 'cube' does not exist.",
+        ),
+        ("init", "nndsvd", "'nndsvd' is not one of 'random', 'ones'. File 'nndsvd'"),
+        ("init", "", "'' is not one of 'random', 'ones'. File '' does not exist."),
+        ("adjacency", "", "File '' does not exist."),
     ],
 )
 def test_values_that_are_refused(name, text, expected):
     found = refusal(name, text)
-    assert found.startswith(f"{PARAMETERS[name].flag} {text}: ")
+    assert found.startswith(f"Invalid value for '--{name.replace('_', '-')}': ")
     assert expected in found
-    assert "\n" not in found
-
-
-@pytest.mark.parametrize(
-    "name", sorted(name for name, each in PARAMETERS.items() if each.number is Real)
-)
-@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "-1"])
-def test_numbers_that_no_parameter_takes(name, text):
-    assert refusal(name, text).startswith(f"{PARAMETERS[name].flag} {text}: should be")
 
 
 def test_partition():
-    assert parse_partition("none") is None
-    assert parse_partition("5") == 5
-    assert parse_partition("10, 20,30") == [10, 20, 30]
-    assert parse_partition("0.5,0.5") == [0.5, 0.5]
-    assert parse_partition("1,0.0") == [1.0, 0.0]
-    assert parse_partition("1.0") == [1.0]
+    def parse(text):
+        return convert("partition", text)
+
+    assert parse("none") is None
+    assert parse("5") == 5
+    assert parse("10, 20,30") == [10, 20, 30]
+    assert parse("0.5,0.5") == [0.5, 0.5]
+    assert parse("1,0.0") == [1.0, 0.0]
+    assert parse("1.0") == [1.0]
 
 
 def test_files_as_values(tmp_path):
@@ -215,34 +207,42 @@ def test_files_as_values(tmp_path):
     np.testing.assert_array_equal(
         convert("adjacency", str(tmp_path / "graph.npz")), [[0, 1], [1, 0]]
     )
-    np.testing.assert_array_equal(
-        convert("array", str(tmp_path / "start.npy"), Newer), start
-    )
     (tmp_path / "bad.csv").write_text("a\n")
-    assert refusal("init", str(tmp_path / "bad.csv")).startswith(f"{tmp_path}/bad.csv")
+    with pytest.raises(CommandError, match=r"bad\.csv: holds no rows of numbers"):
+        convert("init", str(tmp_path / "bad.csv"))
 
 
-def test_none_is_given_though_it_is_a_default():
-    assert parse(["--encryption", "none"], PrivateDistributedNMF) == {
-        "encryption": None
-    }
+def test_what_the_estimator_is_given(tmp_path, monkeypatch):
+    given = []
+
+    def fit_transform(self, X, agents=None):
+        given.append(self.get_params())
+        raise ValueError("enough")
+
+    monkeypatch.setattr(PrivateDistributedNMF, "fit_transform", fit_transform)
+    np.save(tmp_path / "X.npy", np.ones((6, 3)))
+    refused("fit", tmp_path / "X.npy")
+    refused("fit", tmp_path / "X.npy", "--encryption", "none", "--mu", "2")
+    assert given == [DEFAULTS, {**DEFAULTS, "encryption": None, "mu": 2}]
 
 
 def test_names_may_be_written_as_in_code(tmp_path):
     np.save(tmp_path / "X.npy", np.ones((6, 3)))
     for flag in ("--alpha-W", "--alpha_W", "--alpha-w"):
-        found = refused("fit", tmp_path / "X.npy", flag, "-1")
-        assert found.startswith("--alpha-W -1: should be a float")
+        assert refused("fit", tmp_path / "X.npy", flag, "-1") == (
+            "Invalid value for '--alpha-W': -1.0 is not in the range x>=0."
+        )
 
 
-def test_summaries_of_docstrings_that_lack_something():
-    assert read_summaries(None) == {}
-    assert read_summaries("Title.\n\nReturns\n-------\nint\n    It.") == {}
-    assert read_summaries("Parameters\n----------\na : int\nb : int\n    B.") == {
-        "a": "",
-        "b": "B.",
-    }
-    assert "other_" not in read_summaries(Newer.__doc__)
+def test_words_may_not_be_written_otherwise(tmp_path):
+    np.save(tmp_path / "X.npy", np.ones((6, 3)))
+    for option in (
+        ("--masking", "Scalar"),
+        ("--protocol", "secure_sum"),
+        ("--n-init", "AUTO"),
+        ("--adjacency", "Ring"),
+    ):
+        assert f"'{option[1]}' is not " in refused("fit", tmp_path / "X.npy", *option)
 
 
 def test_the_help_is_in_sections():
@@ -252,7 +252,7 @@ def test_the_help_is_in_sections():
     assert "--mu NUMBER" not in first
     assert "--mu NUMBER" in second
     assert "--agents COLUMN" not in second
-    assert "[default: 1 on a terminal, else 0]" in " ".join(second.split())
+    assert "[default: (1 on a terminal, else 0); x>=0]" in " ".join(second.split())
 
 
 def test_click_complains_in_one_line():

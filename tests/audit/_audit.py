@@ -8,8 +8,10 @@ from functools import cache
 import numpy as np
 
 from skppdnmf import PrivateDistributedNMF
+from skppdnmf._agent import Envelope
 from skppdnmf.audit import record
 from skppdnmf.exceptions import InsecureKeyWarning
+from skppdnmf.exchange import SumMessage
 
 ATTACKER, VICTIM = 2, 3
 SUM = "secure-sum"
@@ -66,6 +68,12 @@ def pooled(sizes, n_components=3, seed=0, fit=True, **parameters):
         n_components, seed, **{"protocol": SUM, "adjacency": "random", **parameters}
     )
     return record(estimator, X, agents) if fit else (estimator, X, agents)
+
+
+def sum_message(letter):
+    """What a letter of the secure sum holds."""
+    envelope = Envelope.from_bytes(letter.data)
+    return SumMessage.from_bytes(envelope.body, envelope.kind, envelope.round)
 
 
 def assert_views_match_links(one):

@@ -195,8 +195,15 @@ def test_joint_fit_recovers_under_scalar_masks_with_dither_only(seed):
     masks = one.masks(VICTIM, ATTACKER)
     truth = [masks[r.number][0] for r in one.view(ATTACKER).left_rounds[:5]]
     assert_allclose(scalar.details["factors"], truth, rtol=1e-3)
-    entrywise = attack(JointMaskAttack(8, n_samples=1), seed=seed)
-    assert entrywise.error > 0.5 * entrywise.guess_error
+
+
+def test_joint_fit_fails_under_entrywise_masks():
+    """One run may come near by luck: for masks it cannot know it takes any."""
+    shares = []
+    for seed in range(6):
+        leakage = attack(JointMaskAttack(8, n_samples=1), seed=seed)
+        shares.append(leakage.error / leakage.guess_error)
+    assert np.median(shares) > 0.9
 
 
 def test_joint_fit_finds_moments_of_many_samples_under_scalar_masks():
@@ -251,8 +258,12 @@ def test_simulation_recovers_a_sample_under_entrywise_masks(seed):
 
 
 def test_simulation_fits_scalar_masks_exactly():
-    leakage = attack(SimulationAttack(1, max_rounds=20), masking="scalar")
-    assert leakage.error < 1e-3
+    errors = [
+        attack(SimulationAttack(1, max_rounds=20), seed=seed, masking="scalar").error
+        for seed in range(5)
+    ]
+    assert np.median(errors) < 1e-4
+    assert max(errors) < 0.05
 
 
 def test_simulation_finds_out_that_there_is_one_sample():

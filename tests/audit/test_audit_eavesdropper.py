@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from _audit import VICTIM, transcript
 
+from skppdnmf._agent import ENVELOPE_BYTES
 from skppdnmf.audit import EavesdropperAttack, LinkView
 
 KEY_SIZE = 256
@@ -106,7 +107,7 @@ def test_one_request_to_all_neighbours_is_no_repetition():
         encryption="paillier", key_size=KEY_SIZE, adjacency="ring", max_iter=1
     )
     data = [
-        letter.data
+        letter.data[ENVELOPE_BYTES:]
         for edge in ((0, n) for n in one.public.neighbours(0))
         for letter in one.link(*edge)
         if letter.kind == "request" and letter.n_ciphertexts
@@ -123,13 +124,14 @@ def random_lowest_bits(one, seed):
     def change(letter, k):
         if not letter.n_ciphertexts:
             return letter
-        if letter.data not in drawn:
-            data = bytearray(letter.data)
+        body = letter.data[ENVELOPE_BYTES:]
+        if body not in drawn:
+            data = bytearray(body)
             for n in range(letter.n_ciphertexts):
                 end = len(data) - n * 2 * KEY_SIZE // 8
                 data[end - 8 : end] = rng.bytes(8)
-            drawn[letter.data] = bytes(data)
-        return letter._replace(data=drawn[letter.data])
+            drawn[body] = bytes(data)
+        return letter._replace(data=letter.data[:ENVELOPE_BYTES] + drawn[body])
 
     return changed(one, change)
 

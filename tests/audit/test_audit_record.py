@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sklearn.decomposition import NMF
 
 from skppdnmf import PrivateDistributedNMF
+from skppdnmf._agent import Envelope
 from skppdnmf.audit import NeighbourAttack, SimulationAttack, Transcript, record
 from skppdnmf.exchange import MASK_BITS, Message
 
@@ -118,7 +119,8 @@ def test_links_hold_the_bytes_and_nothing_else():
         for letter in letters:
             assert (letter.sender, letter.receiver) == edge
             assert len(letter.data) == letter.n_bytes
-            message = Message.from_bytes(letter.data)
+            envelope = Envelope.from_bytes(letter.data)
+            message = Message.from_bytes(envelope.body, envelope.kind, envelope.round)
             assert message.round == letter.round
             assert message.scale == letter.scale
             total += letter.n_bytes

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from _audit import SIZES, SUM, assert_views_match_links, pooled, reachable
+from _audit import SIZES, SUM, assert_views_match_links, pooled, reachable, sum_message
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
@@ -10,8 +10,8 @@ from skppdnmf._secure_sum.agent import SumAgent
 from skppdnmf._secure_sum.left_factor import LeftPath
 from skppdnmf.audit import GcdAttack, SimulationAttack, Transcript, record
 from skppdnmf.audit._attacks.pool import Pool
-from skppdnmf.exceptions import DropoutWarning
-from skppdnmf.exchange import PairwiseMasks, SecureSum, SumMessage
+from skppdnmf.exceptions import AgentLost, DropoutWarning
+from skppdnmf.exchange import PairwiseMasks, SecureSum
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +45,8 @@ def test_views_hold_summands_masks_and_totals(one):
         assert all(this.masks.any() for this in sums)
     # In numbers: the agent's own products, up to the rounding of its factors.
     for view in views:
-        path = LeftPath(view.public.starts.copy(), view.public.settings)
-        path.set_up(view.sums[0].total)
+        start = LeftPath(view.public.starts.copy(), view.public.settings)
+        path = start.set_up(view.sums[0].total)
         first = view.sums[1]
         W = first.right * np.sqrt(np.mean(first.point**2, axis=2))[:, :, None]
         words = first.words[-path.n_words :]
@@ -62,7 +62,7 @@ def test_links_hold_the_bytes_and_nothing_else(one):
         for letter in letters:
             assert (letter.sender, letter.receiver) == edge
             assert len(letter.data) == letter.n_bytes
-            message = SumMessage.from_bytes(letter.data)
+            message = sum_message(letter)
             assert (message.step, message.epoch) == (letter.step, letter.epoch)
             assert (len(message.words), len(message.keys)) == letter[6:8]
             total += letter.n_bytes
@@ -76,10 +76,10 @@ def test_what_goes_up_is_masked_and_what_comes_down_is_hidden(one):
         view = one.view(agent)
         for letter in view.sent:
             this = view.sums[letter.step]
-            words = SumMessage.from_bytes(letter.data).words
+            words = sum_message(letter).words
             if letter.kind == "masked sum":
                 below = [
-                    SumMessage.from_bytes(other.data).words
+                    sum_message(other).words
                     for other in view.received
                     if (other.kind, other.step) == ("masked sum", letter.step)
                 ]
@@ -128,7 +128,7 @@ def test_a_view_leads_to_nothing_that_others_hold(monkeypatch):
             assert array.shape != secret.shape or not np.array_equal(array, secret)
     # And the test can see what is there.
     assert any(array is attacker.sums[1].words for array in arrays)
-    own = SumMessage.from_bytes(attacker.sent[-1].data).words.tobytes()
+    own = sum_message(attacker.sent[-1]).words.tobytes()
     assert any(own in some for some in data)
 
 
@@ -151,7 +151,7 @@ def test_a_dropout_is_recorded(monkeypatch):
 
     def fail(self, arrived):
         if self.X.shape[0] == 2 and self.path.iteration == 4:
-            raise ConnectionError("gone")
+            raise AgentLost("gone")
         return advance(self, arrived)
 
     monkeypatch.setattr(SumAgent, "advance", fail)

@@ -136,6 +136,7 @@ def test_unfitted_estimator_says_so(X):
         {"update": "printed"},
         {"init": "nndsvd"},
         {"key_size": 8},
+        {"key_scheme": "rsa"},
         {"n_jobs": 1.5},
         {"verbose": "loud"},
     ],

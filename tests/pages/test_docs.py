@@ -25,6 +25,10 @@ from sklearn.utils._param_validation import StrOptions, generate_valid_param
 
 import skppdnmf
 from skppdnmf import PrivateDistributedNMF
+from skppdnmf._consensus.agent import Phase
+from skppdnmf._consensus.messages import KIND_NAMES
+from skppdnmf._secure_sum.exchange import Stage
+from skppdnmf._secure_sum.messages import SUM_KIND_NAMES
 
 PARAMETERS = PrivateDistributedNMF().get_params()
 every_page = pytest.mark.parametrize("page", pages(), ids=name_of)
@@ -129,6 +133,38 @@ def test_derivation_quotes_every_step():
     assert {f"skppdnmf._nmf.admm.{step}" for step in steps} <= quoted
     with pytest.raises(ValueError, match="does not have the lines"):
         locate("skppdnmf._nmf.admm.left_step", ["H = np.maximum(U - P, 0.0)"])
+
+
+def code_tables():
+    """Steps and functions of the tables that say where to read the code."""
+    text = text_of(DOCS / "how_it_works.md").partition("## Where to read the code")[2]
+    rows = re.findall(r"^\| (.+?) \| (.+?) \|$", text, re.MULTILINE)
+    return [(step, re.findall(r"`(skppdnmf[\w.]+)`", code)) for step, code in rows]
+
+
+def test_every_step_of_both_protocols_has_its_function():
+    rows = code_tables()
+    steps = " ".join(step for step, _ in rows)
+    for number in (3, *range(7, 15)):
+        assert f"({number})" in steps, f"equation ({number})"
+    kinds = (*KIND_NAMES, *SUM_KIND_NAMES)
+    stages = [one.value for one in (*Phase, *Stage)]
+    for word in (*kinds, *stages):
+        assert f'"{word}"' in steps, word
+    functions = {name for _, names in rows for name in names}
+    assert len(functions) > 50
+    for name in functions:
+        find_function(name)  # raises
+
+
+def test_every_file_of_the_protocols_is_in_the_tables():
+    named = {name for _, names in code_tables() for name in names}
+    modules = {find_function(name).__module__ for name in named}
+    around = {"build", "cost", "advice", "privacy", "protocol", "settings", "messages"}
+    for room in ("_consensus", "_secure_sum", "_nmf"):
+        for file in (ROOT / "skppdnmf" / room).glob("[a-z]*.py"):
+            if file.stem not in around | {"threads"}:
+                assert f"skppdnmf.{room}.{file.stem}" in modules, file
 
 
 WORDS = {

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import chisquare
 from sklearn.linear_model import LogisticRegression
 
-from ..._agent import Envelope
+from ..._agent import ENVELOPE_BYTES, Envelope
 from ..._consensus.messages import Message
 from ..._paillier.payload import HEADER_BYTES
 from .._views.transcript import Label, Letter, LinkView, Transcript
@@ -235,7 +235,9 @@ def _without_copies(letters: list[Letter]) -> list[Letter]:
         # What comes again anywhere else is a repetition, which may well be a leak.
         key: Any = place
         if letter.kind == "request" and letter.n_ciphertexts:
-            key = (letter.sender, letter.round, letter.data)
+            # The copies differ in their envelopes, which name the receiver.
+            data = letter.data and letter.data[ENVELOPE_BYTES:]
+            key = (letter.sender, letter.round, data)
         first.setdefault(key, letter)
     return list(first.values())
 

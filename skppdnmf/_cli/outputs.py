@@ -13,9 +13,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ._errors import FAILED, CommandError, describe
-from ._files import KINDS
-from ._summary import plain
+from .errors import FAILED, CommandError, describe
+from .summary import plain
 
 FOLDER_FILES = (
     "W.npy",
@@ -27,12 +26,6 @@ FOLDER_FILES = (
     "summary.json",
 )
 TABLE_FILE = "components.csv"
-REPORT_SUFFIXES = (".html", ".htm")
-# Whoever gives one of these wants a file. A list, for "run-0.5" is a directory.
-_FILE_SUFFIXES = (
-    *(*KINDS, *REPORT_SUFFIXES),
-    *(".txt", ".json", ".xlsx", ".zip", ".gz", ".pkl", ".joblib", ".h5", ".mat"),
-)
 
 
 def is_archive(path: Path) -> bool:
@@ -53,10 +46,8 @@ def check_writable(path: Path, force: bool) -> None:
     Raises
     ------
     CommandError
-        If it is a directory, exists, or has no directory that can be written to.
+        If it exists, or has no directory that can be written to.
     """
-    if path.is_dir():
-        raise CommandError(f"{path}: is a directory, not a file")
     if path.exists() and not force:
         raise CommandError(f"{path}: exists; --force replaces it")
     _check_folder(path, path.parent)
@@ -75,45 +66,16 @@ def check_output(path: Path, force: bool) -> None:
     Raises
     ------
     CommandError
-        If it cannot be written, exists, or is named like a file of another format.
+        If it cannot be written or exists.
     """
     if is_archive(path):
         check_writable(path, force)
         return
-    if path.exists() and not path.is_dir():
-        raise CommandError(
-            f"{path}: is a file; the output is a directory or a new .npz file"
-        )
-    if not path.is_dir() and path.name.lower().endswith(_FILE_SUFFIXES):
-        raise CommandError(
-            f"{path}: is named like a file; the output is a directory or a new .npz "
-            "file"
-        )
     _check_folder(path, path)
     present = [name for name in (*FOLDER_FILES, TABLE_FILE) if (path / name).exists()]
     if present and not force:
         raise CommandError(
             f"{path}: holds {', '.join(present)} already; --force replaces them"
-        )
-
-
-def check_report_name(path: Path) -> None:
-    """Refuse a report that is not named as an HTML file.
-
-    Parameters
-    ----------
-    path : Path
-        Of the report; directories are refused elsewhere.
-
-    Raises
-    ------
-    CommandError
-        If its name has another suffix, or none.
-    """
-    if not path.is_dir() and path.suffix.lower() not in REPORT_SUFFIXES:
-        raise CommandError(
-            f"--report {path}: is written as HTML; the name should end in "
-            f"{' or '.join(REPORT_SUFFIXES)}"
         )
 
 

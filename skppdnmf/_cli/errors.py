@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
 import click
+
+from ..exceptions import DropoutError
 
 FAILED = 1
 BAD_INPUT = 2
@@ -46,7 +49,7 @@ def one_line(text: object) -> str:
 
     Examples
     --------
-    >>> from skppdnmf._cli._errors import one_line
+    >>> from skppdnmf._cli.errors import one_line
     >>> one_line(ValueError("two\n   lines"))
     'two lines'
     """
@@ -56,6 +59,35 @@ def one_line(text: object) -> str:
 def describe(error: BaseException) -> str:
     """Return an error's message, or its name where it has none."""
     return one_line(error) or type(error).__name__
+
+
+def compute(task: Callable[[], Any]) -> Any:
+    """Run a computation, whose errors become errors of the command.
+
+    Parameters
+    ----------
+    task : callable
+        Takes nothing.
+
+    Returns
+    -------
+    object
+        What the task returns.
+
+    Raises
+    ------
+    CommandError
+        With exit code 2 where the task refuses its data or parameters, and 1 where
+        it fails.
+    """
+    try:
+        return task()
+    except (ValueError, TypeError) as error:
+        raise CommandError(describe(error)) from error
+    except (OverflowError, DropoutError) as error:
+        raise CommandError(f"failed: {describe(error)}", FAILED) from error
+    except MemoryError as error:
+        raise CommandError("failed: not enough memory", FAILED) from error
 
 
 class WarningLines:

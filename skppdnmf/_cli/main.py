@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from .._version import __version__
-from ._audit import audit
-from ._bench import bench
-from ._demo import demo
-from ._errors import FAILED, INTERRUPTED, CommandError, WarningLines, describe, one_line
-from ._fit import fit
+from .audit import audit
+from .bench import bench
+from .demo import demo
+from .errors import FAILED, INTERRUPTED, CommandError, WarningLines, describe, one_line
+from .fit import fit
 
 HELP = """Nonnegative matrix factorisation of data that several agents hold.
 

@@ -12,9 +12,17 @@ import numpy as np
 from scipy import sparse
 
 from .._data.graph import as_python, name_some
-from ._errors import CommandError, describe
-from ._files import TABLE_KINDS, check_readable, kind_of, read_matrix, read_vector
-from ._tables import find_column, numeric_frame, read_table
+from .errors import CommandError
+from .files import (
+    TABLE_KINDS,
+    as_integers,
+    find_column,
+    kind_of,
+    numeric_frame,
+    read_labels,
+    read_matrix,
+    read_table,
+)
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,6 @@ def read_data(
     CommandError
         If something is wrong with one of the files, or they do not fit together.
     """
-    check_readable(path)
     is_table = kind_of(path) in TABLE_KINDS
     if header is not None and (not is_table or kind_of(path) == "parquet"):
         raise CommandError(
@@ -131,7 +138,7 @@ def _read_agents(
     if column is not None:
         return _column_labels(path, X, column, agents), column
     file = Path(agents)
-    if not file.exists():
+    if not file.is_file():
         raise CommandError(
             f"--agents {agents}: {_no_column(path, names, agents)}; nor is there such "
             "a file"
@@ -169,63 +176,6 @@ def _column_labels(path: Path, X: Any, column: int, agents: str) -> list[Any]:
     labels = [as_python(value) for value in values]
     texts = all(isinstance(label, str) for label in labels)
     return as_integers(labels) if texts else labels
-
-
-def read_labels(path: Path) -> list[Any]:
-    """Read one label for each sample from a file.
-
-    Parameters
-    ----------
-    path : Path
-        An .npy file with a 1-D array, or a text with one label in each line.
-
-    Returns
-    -------
-    list of int or of str
-        Integers if all labels are.
-
-    Raises
-    ------
-    CommandError
-        If the file cannot be read or a line is empty.
-    """
-    if path.name.lower().endswith(".npy"):
-        return [as_python(label) for label in read_vector(path)]
-    check_readable(path)
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"{path}: cannot be read: {describe(error)}") from error
-    labels = [line.strip() for line in lines]
-    empty = [str(k) for k, label in enumerate(labels, start=1) if not label]
-    if empty:
-        raise CommandError(f"{path}: no label in line {name_some(empty)}")
-    return as_integers(labels)
-
-
-def as_integers(labels: Sequence[str]) -> list[Any]:
-    """Turn labels into integers if all of them are written as such.
-
-    Parameters
-    ----------
-    labels : sequence of str
-        Labels.
-
-    Returns
-    -------
-    list of int or of str
-        Strings as they are if one of them is no integer, or would not be written
-        the same again, as "007".
-
-    Examples
-    --------
-    >>> from skppdnmf._cli._data import as_integers
-    >>> as_integers(["2", "10"]), as_integers(["2", "x"])
-    ([2, 10], ['2', 'x'])
-    """
-    if all(re.fullmatch(r"0|-?[1-9]\d*", label) for label in labels):
-        return [int(label) for label in labels]
-    return list(labels)
 
 
 def _check_entries(path: Path, X: Any, names: Sequence[Any]) -> None:

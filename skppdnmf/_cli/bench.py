@@ -18,7 +18,8 @@ from sklearn.decomposition import NMF
 from .._estimator import PrivateDistributedNMF
 from .._fit.cost import estimate_cost
 from .._version import __version__
-from ._options import compute, format_table
+from .errors import compute
+from .terminal import format_table
 
 N_COMPONENTS = 10
 N_AGENTS = 5

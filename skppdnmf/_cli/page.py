@@ -37,7 +37,7 @@ class Page:
 
     Examples
     --------
-    >>> from skppdnmf._cli._page import Page
+    >>> from skppdnmf._cli.page import Page
     >>> page = Page("A fit")
     >>> page.table([("error", "0.1")])
     >>> "<td>error</td><td>0.1</td>" in page.render()

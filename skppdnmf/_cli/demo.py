@@ -12,11 +12,12 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import NMF
 
 from .._estimator import PrivateDistributedNMF
+from .._fit.protocols import protocol_of
 from .._text import format_bytes
-from ._bench import timed_fit
-from ._options import compute, format_table, on_terminal
-from ._parameters import parameters_of
-from ._values import ValueType
+from .bench import timed_fit
+from .errors import compute
+from .options import PARAMETERS
+from .terminal import format_table, on_terminal
 
 N_AGENTS = 5
 # Few components and iterations, since each value of the left factor is paid for in
@@ -24,20 +25,18 @@ N_AGENTS = 5
 N_COMPONENTS = 5
 FEW, MANY = 2, 60
 
-_KNOWN = {each.name: each for each in parameters_of(PrivateDistributedNMF)}
-
 
 @click.command()
 @click.option(
     "--key-size",
-    type=ValueType(_KNOWN["key_size"]),
+    type=PARAMETERS["key_size"][0],
     default=2048,
     show_default=True,
-    help="Bits of the Paillier keys; below 2048 they protect nothing.",
+    help=PARAMETERS["key_size"][1],
 )
 @click.option(
     "--max-iter",
-    type=ValueType(_KNOWN["max_iter"]),
+    type=PARAMETERS["max_iter"][0],
     default=FEW,
     show_default=True,
     help="Iterations of the encrypted fit.",
@@ -105,8 +104,7 @@ def describe_fit(estimator: Any, X: Any, seconds: float) -> dict[str, str]:
         The same keys for both kinds.
     """
     is_private = isinstance(estimator, PrivateDistributedNMF)
-    is_summed = is_private and estimator.protocol == "secure-sum"
-    is_encrypted = is_private and not is_summed and estimator.encryption == "paillier"
+    is_encrypted = is_private and protocol_of(estimator).encrypts(estimator)
     return {
         "relative error": f"{estimator.reconstruction_err_ / np.linalg.norm(X):.4f}",
         "consensus error": f"{estimator.consensus_error_:.4f}" if is_private else "-",
@@ -118,7 +116,7 @@ def describe_fit(estimator: Any, X: Any, seconds: float) -> dict[str, str]:
         ),
         "sent": (
             format_bytes(estimator.traffic_["bytes"])
-            if is_encrypted or is_summed
+            if is_private and protocol_of(estimator).protects(estimator)
             else "-"
         ),
         "seconds": f"{seconds:.1f}",
