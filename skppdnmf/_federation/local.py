@@ -163,8 +163,10 @@ def run_local(
                     if inbox is not None and {i, envelope.receiver} <= here:
                         inbox.append(envelope)
                 finished[i] = step.finished
-                if step.report is not None and i in here:
-                    pending[i].append(step.report)
+                if step.report is not None:
+                    progress = True
+                    if i in here:
+                        pending[i].append(step.report)
             turn += 1
             while all(pending[i] for i in membership.present) and not stopping:
                 last = [None] * len(parties)

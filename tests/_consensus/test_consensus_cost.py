@@ -19,7 +19,7 @@ START = np.ones((2, 5))
 
 @pytest.fixture
 def without_calibration(monkeypatch):
-    def fail(layout):
+    def fail(layout, key_scheme):
         raise AssertionError("calibrated")
 
     monkeypatch.setattr(cost, "calibrate", fail)
@@ -82,7 +82,7 @@ def test_longer_fits_never_go_back_to_threads(
 
 
 def seconds(monkeypatch, n_jobs, backend, times=(0.01, 0.01, 0.01, 1.0), **parameters):
-    monkeypatch.setattr(cost, "calibrate", lambda layout: cost.UnitTimes(*times))
+    monkeypatch.setattr(cost, "calibrate", lambda *given: cost.UnitTimes(*times))
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
     setting = setting_of(**parameters)
     settings = settings_of(setting.estimator, setting.network)
@@ -124,9 +124,13 @@ def test_seconds_are_those_of_each_operation(monkeypatch, backend, masking, oper
     assert idle == (0 if backend == "threads" else cost._PROCESSES_START)
 
 
+KEY_SIZES = {"djn": 256, "subgroup": 1024}
+
+
+@pytest.mark.parametrize("key_scheme", KEY_SIZES)
 @pytest.mark.parametrize("masking", ["entrywise", "scalar"])
-def test_calibration_times_every_operation(masking):
-    times = cost.calibrate(SlotLayout(40, 24, 12, masking, 256))
+def test_calibration_times_every_operation(masking, key_scheme):
+    times = cost.calibrate(SlotLayout(40, 24, 12, masking, KEY_SIZES[key_scheme]), key_scheme)
     assert all(0 < one < 1 for one in times)
 
 

@@ -110,7 +110,7 @@ def test_long_fits_are_announced_before_they_start(X, monkeypatch):
 
 
 def test_short_fits_are_not_timed_beforehand(X, monkeypatch):
-    def fail(*given):
+    def fail(layout, key_scheme):
         raise AssertionError("calibrated")
 
     monkeypatch.setattr("skppdnmf._consensus.cost.calibrate", fail)

@@ -145,7 +145,7 @@ def test_a_stopped_fit_is_a_shorter_one(X, parameters, adjacency, stop_after):
         stopped.fit(X)
     assert stopped.n_iter_ == stop_after
     onlooker = Recorder()
-    model(max_iter=60, tol=1e-8, **parameters).set_callbacks(onlooker).fit(X)
+    model(max_iter=60, **parameters).set_callbacks(onlooker).fit(X)
     others = [onlooker.fitted[stop_after - 1][1]]
     if parameters.get("protocol") != "secure-sum" or "n_init" in parameters:
         # How long the secure sum follows several starts depends on max_iter.
