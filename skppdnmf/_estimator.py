@@ -120,7 +120,7 @@ class PrivateDistributedNMF(
         with all up to 50 agents; above, so many that a third of all agents may
         collude and still cut nobody off but with a probability below 2**-40.
     on_dropout : {"raise", "continue"}, default="raise"
-        Whether a fit under "secure-sum" in which an agent fails ends by a
+        Whether a fit under "secure-sum" in which an agent is lost ends by a
         `DropoutError`, or warns and goes on without it, with fresh masks. Totals
         over fewer agents, compared with those before, tell the others about what
         the lost agent's share was. ``||X||^2`` and the number of samples, which
@@ -354,7 +354,7 @@ class PrivateDistributedNMF(
             If the fixed-point numbers do not fit the key's plaintext, or a total
             does not fit 64 bits.
         DropoutError
-            If an agent fails and `on_dropout` is "raise", or the others cannot go on.
+            If an agent is lost and `on_dropout` is "raise", or the others cannot go on.
 
         Examples
         --------
