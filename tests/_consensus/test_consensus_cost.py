@@ -130,7 +130,8 @@ KEY_SIZES = {"djn": 256, "subgroup": 1024}
 @pytest.mark.parametrize("key_scheme", KEY_SIZES)
 @pytest.mark.parametrize("masking", ["entrywise", "scalar"])
 def test_calibration_times_every_operation(masking, key_scheme):
-    times = cost.calibrate(SlotLayout(40, 24, 12, masking, KEY_SIZES[key_scheme]), key_scheme)
+    layout = SlotLayout(40, 24, 12, masking, KEY_SIZES[key_scheme])
+    times = cost.calibrate(layout, key_scheme)
     assert all(0 < one < 1 for one in times)
 
 
