@@ -3,15 +3,20 @@
 import warnings
 from contextlib import contextmanager
 
+import networkx as nx
 import numpy as np
+from _helpers import RUN
 from scipy import stats
 
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf import _keystream as keystream
+from skppdnmf._agent import Departure, Envelope
 from skppdnmf._data.graph import make_network
 from skppdnmf._nmf.penalties import right_penalty
+from skppdnmf._protocol import call
 from skppdnmf._secure_sum.agent import SumAgent
-from skppdnmf._secure_sum.left_factor import LeftPath, PathSettings
+from skppdnmf._secure_sum.left_factor import LeftPath
+from skppdnmf._secure_sum.settings import PathSettings
 from skppdnmf._secure_sum.tree import SpanningTrees
 from skppdnmf.exchange import SUM_UP, SecureSum, SumMessage, make_key_graph
 
@@ -49,6 +54,11 @@ def words_of(rng, n_words):
     return rng.integers(0, 2**64, n_words, dtype=np.uint64)
 
 
+def over_a_wire(message):
+    """The message as its receiver reads it."""
+    return SumMessage.from_bytes(message.to_bytes(), message.kind, message.step)
+
+
 def carry(sums, summands, rng=None):
     """Run the sums of ``summands[step][agent]``; messages go as bytes.
 
@@ -68,7 +78,7 @@ def carry(sums, summands, rng=None):
     def post(i, letters):
         for receiver, message in letters:
             sent.append((i, receiver, message))
-            boxes[receiver].append((i, SumMessage.from_bytes(message.to_bytes())))
+            boxes[receiver].append((i, over_a_wire(message)))
 
     def deliver(i, arrived):
         letters, total = sums[i].advance(arrived)
@@ -98,6 +108,147 @@ def carry(sums, summands, rng=None):
         idle = idle + 1 if before == (len(sent), sum(map(len, totals))) else 0
         assert idle < 200 * len(sums), "no agent can go on"
     return totals, sent
+
+
+class Summing:
+    """A side of the secure sum that brings its summands until all are summed."""
+
+    def __init__(self, one, summands):
+        self.one = one
+        self.summands = summands
+        self.totals = []
+        self.begun = 0
+        self.over = False
+
+    def start(self):
+        self.begun += 1
+        return self._addressed(self.one.start(self.summands[0]))
+
+    def advance(self, arrived):
+        return self._take(*self.one.advance(arrived))
+
+    def depart(self, departure):
+        return self._take(*self.one.drop(*departure.agents))
+
+    def stop(self):
+        self.one.stop()
+
+    def _addressed(self, letters):
+        return [
+            (receiver, (self.one.number, over_a_wire(message)))
+            for receiver, message in letters
+        ]
+
+    def _take(self, letters, total):
+        letters = list(letters)
+        while total is not None:
+            assert not self.over, "a total after the last"
+            self.totals.append(total)
+            self.over = total.last or len(self.totals) == len(self.summands)
+            if self.over:
+                self.one.end()
+                break
+            self.begun += 1
+            letters += self.one.begin(self.summands[len(self.totals)])
+            more, total = self.one.advance([])
+            letters += more
+        return self._addressed(letters)
+
+
+class Reporting:
+    """An agent of the secure sum that keeps its reports; envelopes go as bytes."""
+
+    def __init__(self, agent):
+        self.agent = agent
+        self.reports = []
+        self.over = False
+
+    def start(self):
+        return self._take(self.agent.start())
+
+    def advance(self, arrived):
+        return self._take(self.agent.advance(arrived))
+
+    def depart(self, departure):
+        return self._take(self.agent.depart(departure))
+
+    def stop(self):
+        self.agent.stop()
+
+    def _take(self, step):
+        if step.report is not None:
+            assert not self.over, "a report after the last"
+            self.reports.append(step.report)
+        self.over = step.finished
+        return [
+            (envelope.receiver, Envelope.from_bytes(envelope.to_bytes()))
+            for envelope in step.envelopes
+        ]
+
+
+class RandomOrder:
+    """Lets one party a move go on; messages and news travel as they like.
+
+    All are told of departures in the same order, each at its own time. With the
+    network nobody leaves who would part the others.
+    """
+
+    def __init__(self, parties, rng, network=None):
+        self.parties = parties
+        self.rng = rng
+        self.links = network and nx.from_numpy_array(network.adjacency)
+        self.boxes = [[] for _ in parties]
+        self.present = set(range(len(parties)))
+        self.departures = []
+        self.told = [0] * len(parties)
+        self.moves = 0
+
+    def post(self, sent):
+        for receiver, message in sent:
+            self.boxes[receiver].append(message)
+
+    def move(self):
+        i = int(self.rng.choice(sorted(self.present)))
+        if self.told[i] < len(self.departures) and self.rng.random() < 0.4:
+            self.told[i] += 1
+            self.post(self.parties[i].depart(self.departures[self.told[i] - 1]))
+            return
+        order = self.rng.permutation(len(self.boxes[i]))
+        n_taken = int(self.rng.integers(len(order) + 1))
+        arrived = [self.boxes[i][k] for k in order[:n_taken]]
+        self.boxes[i] = [self.boxes[i][k] for k in sorted(order[n_taken:])]
+        self.post(self.parties[i].advance(arrived))
+
+    def leave(self, group):
+        """Those of a group leave that are there, if the others can go on."""
+        group = sorted(self.present & set(group))
+        left = self.present - set(group)
+        parted = self.links and left and not nx.is_connected(self.links.subgraph(left))
+        if group and left and not parted:
+            self.present = left
+            self.departures.append(Departure(len(self.departures) + 1, tuple(group)))
+
+    def run(self, leaving=(), asking=(), ask=None):
+        """Groups leave, and are asked to stop, at these moves: ``(move, group)``."""
+        for party in self.parties:
+            self.post(party.start())
+        while not self.over():
+            for moment, group in leaving:
+                if moment == self.moves:
+                    self.leave(group)
+            for moment, group in asking:
+                for i in self.present & set(group) if moment == self.moves else ():
+                    ask(i)
+                    self.parties[i].stop()
+            self.move()
+            self.moves += 1
+            assert self.moves < 50_000, "no agent can go on"
+
+    def over(self):
+        return all(
+            self.parties[i].over and self.told[i] == len(self.departures)
+            for i in self.present
+        )
 
 
 def exact_sum(summands):
@@ -135,7 +286,7 @@ def p_uniform(words):
 def path_settings(n_agents, alpha_W=0.0, alpha_H=0.0, l1_ratio=0.0, **given):
     """Settings of a path, for six features unless told otherwise."""
     n_features = given.pop("n_features", 6)
-    settings = {"max_iter": 12, "tol": 0.0, "n_max": 1e6, "exact": n_agents == 1}
+    settings = {"max_iter": 12, "tol": 0.0, "n_max": 1e6}
     return PathSettings(
         n_agents=n_agents,
         right_penalty=right_penalty(alpha_W, l1_ratio, n_features),
@@ -145,18 +296,21 @@ def path_settings(n_agents, alpha_W=0.0, alpha_H=0.0, l1_ratio=0.0, **given):
     )
 
 
-def make_sum_agents(parts, starts, graph="random", shared=True, degree=None, **given):
-    """Agents of the secure sum, with one path for all or one for each."""
+def make_sum_agents(parts, starts, graph="random", compute=call, degree=None, **given):
+    """Agents of the secure sum, which compute what is common each by itself."""
     settings = path_settings(len(parts), n_features=starts.shape[-1], **given)
-    sums = make_sums(len(parts), graph, degree)
-    path = LeftPath(starts, settings)
+    network = make_network(graph, len(parts), 0) if isinstance(graph, str) else graph
+    sums = make_sums(len(parts), network, degree)
     return [
         SumAgent(
             i,
-            f"agent {i}",
+            [f"agent {k}" for k in range(len(parts))],
             part,
-            path if shared else LeftPath(starts.copy(), settings),
+            LeftPath(starts, settings),
             sums[i],
+            network.neighbours[i].tolist(),
+            RUN,
+            compute,
         )
         for i, part in enumerate(parts)
     ]

@@ -7,8 +7,7 @@ no more: to go on it needs this agent's request and answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -25,6 +24,10 @@ from .messages import KEY, KIND_NAMES, PROTOCOL_CODE, REPLY, REQUEST, WIDEN, Mes
 from .scale import N_MAX, N_VALUES, VALUE_BITS, PrivateAverage
 from .settings import AgentSettings
 from .stopping import StopCount
+
+# Of what a neighbour has sent. Nobody who keeps to the protocol sends slots that no key
+# holds.
+_FAULTS = (CorruptedMessageError, OverflowError, WrongKeyError)
 
 
 class Phase(Enum):
@@ -251,48 +254,48 @@ class ConsensusAgent:
 
     def _step(self, outbox: Letters) -> Step:
         """Put what is to be sent into envelopes."""
-        seal = self._address.seal
         report, self._report = self._report, None
-        return Step(
-            [seal(j, message.kind, message.round, message) for j, message in outbox],
-            report,
-            self.phase is Phase.OVER,
-        )
+        run, number = self._address.run, self.number
+        envelopes = [
+            Envelope(
+                run, PROTOCOL_CODE, number, j, message.kind, message.round, message
+            )
+            for j, message in outbox
+        ]
+        return Step(envelopes, report, self.phase is Phase.OVER)
 
     def _open(self, envelopes: list[Envelope]) -> None:
         """Check envelopes at the door: from whom, in which phase, in which round."""
         waiting = {(i, message.kind, message.round) for i, message in self._inbox}
+        inbox, admit, place = self._inbox, self._address.admit, self._place
+        exchange, asked = self._exchange, self._requests
+        present = exchange.round
+        running = self.phase is not Phase.KEYS and self.phase is not Phase.OVER
         for envelope in envelopes:
-            self._address.admit(envelope)
-            sender, kind = envelope.sender, envelope.kind
-            # Either is the one answer to a request.
-            mark = sender, REPLY if kind == WIDEN else kind, envelope.round
-            if mark in waiting or not self._is_due(sender, kind, envelope.round):
+            admit(envelope)
+            _, _, sender, _, kind, round_, message = envelope
+            if kind == REQUEST:
+                due = round_ == present and running and sender not in asked
+                # A neighbour may be ahead by a round.
+                due = due or (round_ == present + 1 and self.phase is not Phase.OVER)
+            elif kind == KEY:
+                due = round_ == 0 and sender in self._keys_missing and not running
+            else:
+                due = round_ == present and running and exchange.awaits(place[sender])
+            # A reply and a call for wider slots are each the one answer to a request.
+            mark = sender, REPLY if kind == WIDEN else kind, round_
+            if not due or mark in waiting:
                 raise self._out_of_turn(envelope)
             waiting.add(mark)
-            message = envelope.body
             if isinstance(message, bytes):
-                with self._blaming(sender):
-                    message = Message.from_bytes(message, kind, envelope.round)
+                try:
+                    message = Message.from_bytes(message, kind, round_)
+                except CorruptedMessageError as error:
+                    raise self._blame(sender, error) from error
             # What a request holds depends on its round, which may not have come.
             if kind != REQUEST and (message.payload is None) != (kind == WIDEN):
                 raise self._address.refusal(sender, _amiss(message))
-            self._inbox.append((sender, message))
-
-    def _is_due(self, sender: int, kind: int, round_: int) -> bool:
-        """Whether a message of this kind and round can come now, or is early by one."""
-        if self.phase is Phase.OVER:
-            return False
-        if kind == KEY:
-            return round_ == 0 and sender in self._keys_missing
-        present = self._exchange.round
-        if kind == REQUEST and round_ == present + 1:
-            return True
-        if round_ != present or self.phase is Phase.KEYS:
-            return False
-        if kind == REQUEST:
-            return sender not in self._requests
-        return self._exchange.awaits(self._place[sender])
+            inbox.append((sender, message))
 
     def _out_of_turn(self, envelope: Envelope) -> CorruptedMessageError:
         """Return the error that refuses what is not due."""
@@ -317,13 +320,16 @@ class ConsensusAgent:
             if message.kind != KEY:
                 later.append((sender, message))
                 continue
-            with self._blaming(sender):
+            try:
                 key = self.cipher.read_public(message.payload)
-                if key is not None and key.key_size != self.settings.key_size:
-                    raise CorruptedMessageError(
-                        f"a key of {key.key_size} bits, agreed are "
-                        f"{self.settings.key_size}"
-                    )
+            except _FAULTS as error:
+                raise self._blame(sender, error) from error
+            if key is not None and key.key_size != self.settings.key_size:
+                raise self._address.refusal(
+                    sender,
+                    f"a key of {key.key_size} bits, agreed are "
+                    f"{self.settings.key_size}",
+                )
             self._publics[self._place[sender]] = key
             self._keys_missing.discard(sender)
         self._inbox = later
@@ -332,19 +338,12 @@ class ConsensusAgent:
                 Phase.BALANCE if self.settings.balanced else Phase.GEOMETRIC_MEAN
             )
 
-    @contextmanager
-    def _blaming(self, sender: int) -> Iterator[None]:
-        """Name the sender of a message that turns out to be corrupt.
-
-        Nobody who keeps to the protocol sends slots that no key holds.
-        """
-        try:
-            yield
-        except (CorruptedMessageError, OverflowError) as error:
-            raise self._address.refusal(sender, str(error)) from error
-        except WrongKeyError as error:
+    def _blame(self, sender: int, error: Exception) -> Exception:
+        """Return the error that names the sender of what turns out to be corrupt."""
+        if isinstance(error, WrongKeyError):
             name = self._address.name_of(sender)
-            raise WrongKeyError(f"{self.name}: refused from {name}: {error}") from error
+            return WrongKeyError(f"{self.name}: refused from {name}: {error}")
+        return self._address.refusal(sender, str(error))
 
     def _take(self, outbox: Letters) -> None:
         """Use the messages of the present round, keep those of later ones."""
@@ -356,8 +355,10 @@ class ConsensusAgent:
             elif message.kind == REQUEST:
                 requests.append((sender, message))
             else:
-                with self._blaming(sender):
+                try:
                     again = self._exchange.accept(self._place[sender], message)
+                except _FAULTS as error:
+                    raise self._blame(sender, error) from error
                 if again is not None:
                     outbox.append((sender, again))
                 elif self._notes is not None:
@@ -399,11 +400,17 @@ class ConsensusAgent:
         """Answer neighbours together; if a request is corrupt, find out whose."""
         try:
             return self._exchange.answer(asked)
-        except (CorruptedMessageError, OverflowError, WrongKeyError):
+        except _FAULTS:
             for one in asked:
-                with self._blaming(self.neighbours[one[0]]):
-                    self._exchange.answer([one])
+                self._answer_one(one)
             raise
+
+    def _answer_one(self, asked: tuple[int, Any, Message]) -> None:
+        """Answer one neighbour, or refuse its request by its name."""
+        try:
+            self._exchange.answer([asked])
+        except _FAULTS as error:
+            raise self._blame(self.neighbours[asked[0]], error) from error
 
     def _begin_round(
         self, values: NDArray[np.floating], outbox: Letters, active: bool = True

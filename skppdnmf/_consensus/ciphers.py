@@ -353,7 +353,9 @@ class SimulatedCipher:
 
     def _check(self, message: Payload, kind: int, layout: SlotLayout) -> np.ndarray:
         """Refuse a message of another layout."""
-        data = _numbers(message)
+        data = message.data
+        if isinstance(data, bytes):
+            data = read_numbers(data)
         if (
             not isinstance(data, np.ndarray)
             or data.shape != (layout.n_values,)
@@ -398,14 +400,16 @@ class SimulatedCipher:
         """Answer several neighbours, together where that is faster."""
         if len(requests) > 1 and len(values) <= SHORT_ROW:
             masks, dithers = draw_secrets(streams, layouts[0])
-            dithers *= dithered
+            if not dithered:
+                dithers[:] = 0.0
             payloads = self.reply_many(requests, values, masks, dithers, layouts)
             return Answers(payloads, list(masks), list(dithers))
         # Long rows are masked one by one, while they are in the processor's cache.
         payloads, drawn, added = [], [], []
         for stream, request, layout in zip(streams, requests, layouts, strict=True):
             (row,), (dither,) = draw_secrets([stream], layout)
-            dither *= dithered
+            if not dithered:
+                dither[:] = 0.0
             payloads.append(self.reply_drawn(request, values, row, dither, layout))
             drawn.append(row)
             added.append(dither)
@@ -735,7 +739,8 @@ class PaillierCipher:
         edges = zip(publics, requests, streams, layouts, strict=True)
         for public, request, stream, layout in edges:
             (masks,), (dithers,) = draw_secrets([stream], layout)
-            dithers *= dithered
+            if not dithered:
+                dithers[:] = 0.0
             whole = masks.astype(np.int64)
             factors = int(whole[0]) if layout.masking == "scalar" else whole
             dither = dithers.astype(np.int64)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
-from .._agent import Agent, Envelope, Report, Step
+from .._agent import Agent, Departure, Envelope, Report, Step
 from .._nmf.threads import single_threaded
 from .._warn import warn_user
 from ..exceptions import (
@@ -112,7 +112,7 @@ def run_local(
     inboxes: list[list[Envelope] | None] = [None] * len(parties)
     pending: list[deque[Report]] = [deque() for _ in parties]
     finished = [False] * len(parties)
-    last: Reports = []
+    last: Reports = [None] * len(parties)
     several = min(effective_n_jobs(n_jobs), len(parties)) > 1
     backend, _ = get_active_backend(prefer=prefer)
     threads = getattr(backend, "supports_sharedmem", False)
@@ -145,8 +145,7 @@ def run_local(
                     _blame(failures, i, error, membership)
             progress = inboxes[0] is None or bool(failures)
             if failures and on_dropout is not None:
-                _leave(names, membership, failures, on_dropout)
-                steps += _tell(names, parties, membership, failures)
+                steps += _part(names, parties, membership, failures, on_dropout)
                 if warn_of_departure is not None:
                     warn_of_departure(membership.present)
             inboxes = [[] for _ in parties]
@@ -160,7 +159,8 @@ def run_local(
                     if serialise:
                         envelope = Envelope.from_bytes(envelope.to_bytes(), i)
                     inbox = inboxes[envelope.receiver]
-                    if inbox is not None and envelope.receiver in here:
+                    # Of those that have left nothing arrives any more.
+                    if inbox is not None and {i, envelope.receiver} <= here:
                         inbox.append(envelope)
                 finished[i] = step.finished
                 if step.report is not None:
@@ -182,6 +182,8 @@ def run_local(
             if not progress:
                 waiting = [names[i] for i in membership.present if not finished[i]]
                 raise RuntimeError(f"no agent can go on; waiting: {waiting[:5]}")
+    for i in membership.gone:  # also after the observer has had enough
+        last[i] = None
     converged = all(report.stopped for report in last if report is not None)
     return Outcome(last, converged, traffic, membership)
 
@@ -249,18 +251,52 @@ def _leave(
     )
 
 
+def _part(
+    names: Sequence[str],
+    parties: list[Any],
+    membership: Membership,
+    failures: dict[int, Exception],
+    policy: str,
+) -> list[tuple[int, Step]]:
+    """Go on without some, and without those that are found lost then.
+
+    Returns what those that are left do.
+    """
+    steps: list[tuple[int, Step]] = []
+    while failures:
+        _leave(names, membership, failures, policy)
+        told, failures = _tell(names, parties, membership, failures)
+        steps += told
+    return steps
+
+
 def _tell(
     names: Sequence[str],
     parties: list[Any],
     membership: Membership,
     failures: dict[int, Exception],
-) -> list[tuple[int, Step]]:
-    """Tell those that are left who has left; return what they do."""
+) -> tuple[list[tuple[int, Step]], dict[int, Exception]]:
+    """Tell those that are left who has left; return what they do, and who is lost."""
     departure = membership.departures[-1]
+    steps: list[tuple[int, Step]] = []
+    lost: dict[int, Exception] = {}
     try:
-        return [(i, parties[i].depart(departure)) for i in membership.present]
+        for i in membership.present:
+            step, error = _depart(parties[i], departure)
+            steps.append((i, step))
+            if error is not None:
+                _blame(lost, i, error, membership)
     except DropoutError as error:
         who = ", ".join(sorted(names[i] for i in failures))
         raise DropoutError(
             f"{who} dropped out and the fit cannot go on: {error}"
         ) from error
+    return steps, lost
+
+
+def _depart(party: Any, departure: Departure) -> tuple[Step, Exception | None]:
+    """Tell one agent who has left."""
+    try:
+        return party.depart(departure), None
+    except (AgentLost, CorruptedMessageError) as error:
+        return Step([]), error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._agent import Envelope
+from .._agent import ENVELOPE_BYTES, Envelope
 
 
 class Traffic:
@@ -23,12 +23,17 @@ class Traffic:
         self.total_bytes = 0
 
     def count(self, envelope: Envelope) -> None:
-        """Count one envelope."""
-        edge = envelope.sender, envelope.receiver
-        counts = self._counts.setdefault(edge, [0, 0, 0])
-        n_bytes = envelope.n_bytes
+        """Count one envelope; its ciphertexts unless it is bytes already."""
+        _, _, sender, receiver, _, _, body = envelope
+        counts = self._counts.get((sender, receiver))
+        if counts is None:
+            counts = self._counts[sender, receiver] = [0, 0, 0]
         counts[0] += 1
-        counts[1] += envelope.n_ciphertexts
+        if isinstance(body, bytes):
+            n_bytes = ENVELOPE_BYTES + len(body)
+        else:
+            n_bytes = ENVELOPE_BYTES + body.n_bytes
+            counts[1] += body.n_ciphertexts
         counts[2] += n_bytes
         self.total_bytes += n_bytes
 

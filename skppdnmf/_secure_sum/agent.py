@@ -84,6 +84,8 @@ class SumAgent:
             correspondents,
         )
         self._squared_norm = self._squared_error = admm.squared_norm(X)
+        # What an agent has done stays to be told if it then refuses a message.
+        self._outbox: Letters = []
         self._report: Report | None = None
         self.finished = False
         self._sum = secure_sum
@@ -110,7 +112,8 @@ class SumAgent:
         """
         if not math.isfinite(self._squared_norm):
             raise OverflowError(f"{self.name}: ||X||^2 is not finite; rescale X")
-        return self._step(self._sum.start(setup_words(squared_norms(self.X))))
+        self._outbox += self._sum.start(setup_words(squared_norms(self.X)))
+        return self._step()
 
     def advance(self, envelopes: list[Envelope]) -> Step:
         """Take envelopes and go on as far as they allow.
@@ -132,7 +135,8 @@ class SumAgent:
             If an envelope is not what its sender must have sent.
         """
         arrived = [self._opened(envelope) for envelope in envelopes]
-        return self._step(self._go_on(*self._sum.advance(arrived)))
+        self._go_on(*self._sum.advance(arrived))
+        return self._step()
 
     def depart(self, departure: Departure) -> Step:
         """Take note that others have left: the present sum is void.
@@ -150,6 +154,9 @@ class SumAgent:
         ------
         DropoutError
             If the fit cannot go on without them.
+        CorruptedMessageError
+            If what came from one who had heard of it before is not what it must have
+            sent.
         """
         if departure.number != self._n_departures + 1:
             raise ValueError(
@@ -157,7 +164,8 @@ class SumAgent:
                 f"{self._n_departures}"
             )
         self._n_departures += 1
-        return self._step(self._go_on(*self._sum.drop(*departure.agents)))
+        self._go_on(*self._sum.drop(*departure.agents))
+        return self._step()
 
     def stop(self) -> None:
         """Be asked to end the fit: the next total is everybody's last."""
@@ -174,9 +182,10 @@ class SumAgent:
                 raise self._address.refusal(envelope.sender, str(error)) from error
         return envelope.sender, message
 
-    def _step(self, outbox: Letters) -> Step:
+    def _step(self) -> Step:
         """Put what is to be sent into envelopes."""
         seal = self._address.seal
+        outbox, self._outbox = self._outbox, []
         report, self._report = self._report, None
         return Step(
             [seal(j, message.kind, message.step, message) for j, message in outbox],
@@ -184,16 +193,17 @@ class SumAgent:
             self.finished,
         )
 
-    def _go_on(self, outbox: Letters, total: Total | None) -> Letters:
+    def _go_on(self, letters: Letters, total: Total | None) -> None:
         """Learn from totals and begin the next sums, one iteration at most."""
+        self._outbox += letters
         while total is not None:
             words = self._learn(total)
-            outbox += self._sum.begin(words) if words is not None else []
+            if words is not None:
+                self._outbox += self._sum.begin(words)
             if self._report is not None:
                 break
             letters, total = self._sum.advance([])
-            outbox += letters
-        return outbox
+            self._outbox += letters
 
     def _learn(self, total: Total) -> NDArray[np.uint64] | None:
         """Take a total; return the next summand, or None at the end."""

@@ -7,7 +7,7 @@ lost a sum is void, the agents bring each other to the last total and begin anew
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from enum import Enum
 from typing import Any, NamedTuple
@@ -317,30 +317,30 @@ class SecureSum:
         """Refuse at the door what cannot be due: by sender, stage, step or size."""
         if message.epoch < self._epoch:
             return  # of a sum that is void since
+        if any(
+            other == sender and (one.kind, one.epoch) == (message.kind, message.epoch)
+            for other, one in inbox
+        ):
+            raise self._refusal(sender, message, "which it has sent before")
         if message.epoch > self._epoch:
-            # From one who has heard of a departure before this agent has.
-            if message.epoch > len(self._key_graph):
+            # From one who has heard of a departure before this agent has, and who
+            # cannot go on without this agent; the rest is checked when it is taken.
+            if message.kind != STATE_UP or message.epoch > len(self._key_graph):
                 raise self._refusal(
                     sender, message, f"of epoch {message.epoch}, this is {self._epoch}"
                 )
             return
-        early = self._is_early(message)
-        if not early and not self._is_due(message):
+        if self._is_early(message):
+            self._check_sender(sender, message, self._tree.children[self.number])
+            return
+        if not self._is_due(message):
             raise self._refusal(
                 sender,
                 message,
                 f"of step {message.step}, not due in stage {self.stage.value!r}, step "
                 f"{self._learnt + 1}",
             )
-        waiting = set(self._tree.children[self.number]) if early else self._waiting
-        self._check_sender(sender, message, waiting)
-        if any(
-            other == sender and (one.kind, one.epoch) == (message.kind, message.epoch)
-            for other, one in inbox
-        ):
-            raise self._refusal(sender, message, "which it has sent before")
-        if self.stage is Stage.COLLECT_MASKED_INPUTS:
-            self._check_length(sender, message)
+        self._check(sender, message)
 
     def _is_due(self, message: SumMessage) -> bool:
         """Whether the message belongs to the present round."""
@@ -359,10 +359,7 @@ class SecureSum:
     def _take(self, sender: int, message: SumMessage) -> None:
         """Use one message of the present round."""
         up, _ = _KINDS[self.stage]
-        # What came early could not be checked then.
-        self._check_sender(sender, message, self._waiting)
-        if self.stage is Stage.COLLECT_MASKED_INPUTS:
-            self._check_length(sender, message)
+        self._check(sender, message)  # what came early could not be checked then
         if message.kind in _TOTALS and len(message.words):
             number = _message_number(message)
             words = self._masks.reveal(message.words, sender, number)
@@ -381,16 +378,65 @@ class SecureSum:
         if not self._waiting:
             self._close()
 
+    def _check(self, sender: int, message: SumMessage) -> None:
+        """Refuse what is due but not from this sender, or not as it is."""
+        self._check_sender(sender, message, self._waiting)
+        if self.stage is Stage.ADVERTISE_KEYS:
+            self._check_advertised(sender, message)
+        elif self.stage is Stage.COLLECT_MASKED_INPUTS:
+            self._check_length(sender, message)
+        else:
+            self._check_state(sender, message)
+
     def _check_sender(
-        self, sender: int, message: SumMessage, waiting: set[int]
+        self, sender: int, message: SumMessage, waiting: Collection[int]
     ) -> None:
         """Refuse what comes from another than a child, or the parent, in the tree."""
         up = message.kind in (KEYS_UP, SUM_UP, STATE_UP)
-        expected = waiting if up else {self._parent}
+        parent = [] if self._parent is None else [self._parent]
+        expected = waiting if up else parent
         if sender not in expected:
+            raise self._refusal(sender, message, f"expected it from {sorted(expected)}")
+        if not up and waiting:
             raise self._refusal(
-                sender, message, f"expected it from {sorted(map(str, expected))}"
+                sender, message, f"although {sorted(waiting)} have not sent theirs"
             )
+
+    def _check_advertised(self, sender: int, message: SumMessage) -> None:
+        """Refuse the keys of others than all who are below the sender, or than all."""
+        children = self._tree.children
+        expected, waiting = set(), [sender]
+        if message.kind == KEYS_DOWN:
+            waiting = [self._tree.root]
+        while waiting:
+            agent = waiting.pop()
+            expected.add(agent)
+            waiting += children[agent]
+        missing = sorted(expected - message.keys.keys())
+        if missing:
+            raise self._refusal(
+                sender, message, f"no public key of agents {missing[:5]}"
+            )
+        others = sorted(message.keys.keys() - expected)
+        if others:
+            raise self._refusal(
+                sender,
+                message,
+                f"public keys of agents {others[:5]}, not theirs to send",
+            )
+
+    def _check_state(self, sender: int, message: SumMessage) -> None:
+        """Refuse a total that nobody can have learnt: agents are at most one apart."""
+        step = self._learnt + 1
+        least = step if message.kind == STATE_DOWN else step - 1
+        if not least <= message.step <= step + 1:
+            raise self._refusal(
+                sender,
+                message,
+                f"of step {message.step}, expected {least} to {step + 1}",
+            )
+        if message.step > step:
+            self._check_length(sender, message)
 
     def _check_length(self, sender: int, message: SumMessage) -> None:
         """Refuse words that are not as many as this agent's."""
@@ -456,11 +502,6 @@ class SecureSum:
         """Agree on seeds with those with whom the key graph says so."""
         if self._notes is not None:
             self._notes.keys(keys)
-        missing = [peer for peer in self._peers(self.number) if peer not in keys]
-        if missing:
-            raise CorruptedMessageError(
-                f"{self.name}: no public key of agents {missing[:5]}"
-            )
         links = keys if self._neighbours is None else self._neighbours
         self._masks.agree(
             {peer: keys[peer] for peer in self._peers(self.number)},

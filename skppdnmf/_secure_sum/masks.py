@@ -112,7 +112,7 @@ class PairwiseMasks:
                 secret = private.exchange(X25519PublicKey.from_public_bytes(public_key))
             except ValueError as error:
                 raise CorruptedMessageError(
-                    f"the public key of agent {other} is none: {error}"
+                    f"the public key of agent {other} is none: {error}", sender=other
                 ) from error
             first, second = sorted(
                 [(self.number, self.public_key), (other, public_key)]

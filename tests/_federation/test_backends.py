@@ -1,15 +1,28 @@
-"""The result does not depend on who runs the agents, nor on their numbering."""
+"""The result does not depend on who runs the agents, nor on how they are numbered."""
 
 import warnings
+from collections import Counter
+from dataclasses import replace
+from functools import partial
 
 import joblib
 import numpy as np
 import pytest
+from _helpers import (
+    RUN,
+    assert_same_reports,
+    drive,
+    make_agents,
+    random_start,
+    split_parts,
+)
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
 
 from skppdnmf import PrivateDistributedNMF
+from skppdnmf._consensus.agent import ConsensusAgent
 from skppdnmf.exceptions import InsecureKeyWarning
+from skppdnmf.exchange import MaskStream, SimulatedCipher
 
 
 @pytest.fixture(scope="module")
@@ -117,44 +130,67 @@ def test_paillier_equals_simulated_under_long_keys(X, masking, key_size):
     assert_same(encrypted, simulated)
 
 
-@pytest.mark.parametrize("encryption", [None, "simulated"])
-def test_numbering_of_agents_has_no_effect(X, encryption):
-    rng = np.random.default_rng(0)
-    sizes = [80, 50, 40, 20, 10]
-    agents = np.repeat(np.arange(5), sizes)
-    path = np.eye(5, k=1) + np.eye(5, k=-1)
-    one = model(adjacency=path, encryption=encryption).fit(X, agents=agents)
-    for _ in range(3):
-        new = rng.permutation(5)  # agent k becomes agent new[k]
-        old = np.argsort(new)
-        other = model(adjacency=path[np.ix_(old, old)], encryption=encryption)
-        other.fit(X, agents=new[agents])
-        assert_array_equal(other.components_, one.components_)
-        assert_array_equal(other.agent_components_[new], one.agent_components_)
-        assert {
-            (new[i], new[j]): counts for (i, j), counts in one.traffic_["edges"].items()
-        } == other.traffic_["edges"]
+def renumbered(agents, new, settings):
+    """The agents under other numbers, each with the masks and the order it had."""
+    old = np.argsort(new)
+    names = [agents[k].name for k in old]
+    return [
+        ConsensusAgent(
+            number,
+            names,
+            agents[k].factors.X,
+            agents[k].factors.left.U,
+            new[agents[k].neighbours],
+            [len(agents[j].neighbours) for j in agents[k].neighbours],
+            replace(settings, leader=int(new[settings.leader])),
+            partial(SimulatedCipher, settings.key_size),
+            MaskStream.from_seed(np.random.SeedSequence([0, int(k)])),
+            RUN,
+        )
+        for number, k in enumerate(old)
+    ]
+
+
+@pytest.mark.parametrize("sizes", [(9, 5, 4, 2, 1), (3, 3, 0, 6, 0), (0, 4, 4, 0, 4)])
+@pytest.mark.parametrize("graph", ["path", "random", "star"])
+def test_numbers_have_no_effect_but_through_masks(graph, sizes):
+    """Relays and copies of the same samples included."""
+    parts = split_parts(sizes)
+    start = random_start(3, 6)
+    make = partial(make_agents, graph, parts, start, "simulated", observed=False)
+    reports, sent = drive(make())
+    counts = Counter((e.sender, e.receiver, e.kind, e.round) for e in sent)
+    for seed in range(3):
+        new = np.random.default_rng(seed).permutation(len(parts))
+        agents = make()
+        others, other_sent = drive(renumbered(agents, new, agents[0].settings))
+        assert_same_reports([others[k] for k in new], reports)
+        assert counts == Counter(
+            (*np.argsort(new)[[e.sender, e.receiver]], e.kind, e.round)
+            for e in other_sent
+        )
 
 
 @pytest.mark.parametrize("cuts", [(30, 30, 60), (60, 0, 0, 60), (60, 0, 0, 0, 60)])
-def test_numbering_of_agents_that_hold_the_same_has_no_effect(X, cuts):
+def test_numbering_has_no_effect_on_the_secure_sum(X, cuts):
     """Relays, and copies of the same samples, on a ring."""
     n = len(cuts) + 1
     parts = [X[:30], *(X[:size] for size in cuts)]
     ring = np.roll(np.eye(n), 1, axis=1)
     ring = np.maximum(ring, ring.T)
-    one = model(adjacency=ring).fit(parts)
+    one = model(adjacency=ring, protocol="secure-sum").fit(parts)
     for seed in range(3):
         old = np.random.default_rng(seed).permutation(n)
-        other = model(adjacency=ring[np.ix_(old, old)])
+        other = model(adjacency=ring[np.ix_(old, old)], protocol="secure-sum")
         other.fit([parts[k] for k in old])
         assert_array_equal(other.components_, one.components_)
 
 
-def test_order_of_parts_has_no_effect_on_the_components(X):
+def test_order_of_parts_has_no_effect_on_the_secure_sum(X):
     parts = [X[:80], X[80:130], X[130:]]
-    one = model(adjacency="complete").fit(parts)
-    other = model(adjacency="complete").fit([parts[2], parts[0], parts[1]])
+    one = model(adjacency="complete", protocol="secure-sum").fit(parts)
+    other = model(adjacency="complete", protocol="secure-sum")
+    other.fit([parts[2], parts[0], parts[1]])
     assert_array_equal(other.components_, one.components_)
 
 

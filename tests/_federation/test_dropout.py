@@ -1,7 +1,9 @@
 """Agents that drop out: at any moment, one or several, and what the others learn."""
 
+import math
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -13,11 +15,23 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf._data.graph import make_network
-from skppdnmf._fit import run as protocols
+from skppdnmf._fit import run as run_module
 from skppdnmf._secure_sum.agent import SumAgent
-from skppdnmf._secure_sum.left_factor import LeftPath
-from skppdnmf.exceptions import DropoutError, DropoutWarning, PrivacyWarning
-from skppdnmf.exchange import SecureSum
+from skppdnmf.exceptions import (
+    AgentLost,
+    CorruptedMessageError,
+    DropoutError,
+    DropoutWarning,
+    PrivacyWarning,
+)
+from skppdnmf.exchange import (
+    KEYS_DOWN,
+    KEYS_UP,
+    STATE_UP,
+    PairwiseMasks,
+    SecureSum,
+    SumMessage,
+)
 
 N_AGENTS = 5
 ITERATIONS = 4
@@ -35,12 +49,20 @@ class Faults:
     """Lets agents fail at chosen calls, and takes note of what everybody learns.
 
     `at` maps agents' names to calls of `advance`, counted from 1. An agent that
-    fails "after" the call has done its work, but nothing of it is sent.
+    fails "after" the call has done its work, but nothing of it is sent. `corrupt` maps
+    names to calls from which on what they send first, or all, goes through `damage`.
     """
 
-    def __init__(self, at, when="before"):
+    def __init__(
+        self, at, when="before", error=AgentLost, corrupt=(), damage=None, all_=False
+    ):
         self.at = at
         self.when = when
+        self.error = error
+        self.corrupt = dict(corrupt)
+        self.damage = damage
+        self.all = all_
+        self.damaged = defaultdict(int)
         self.calls = defaultdict(int)
         self.summands = {}
         self.learnt = defaultdict(list)
@@ -56,11 +78,11 @@ class Faults:
             faults.calls[agent.name] += 1
             failing = faults.at.get(agent.name) == faults.calls[agent.name]
             if failing and faults.when == "before":
-                raise OSError(f"{agent.name} is gone")
-            outbox = advance(agent, arrived)
+                raise faults.error(f"{agent.name} is gone")
+            step = advance(agent, arrived)
             if failing:
-                raise OSError(f"{agent.name} is gone")
-            return outbox
+                raise faults.error(f"{agent.name} is gone")
+            return faults.damage_some(agent.name, step)
 
         def learn_and_note(agent, total):
             faults.learnt[agent.name].append((total.step, total.words.tolist()))
@@ -79,6 +101,14 @@ class Faults:
         SumAgent.advance, SumAgent._learn = advance_or_fail, learn_and_note
         SecureSum.start, SecureSum.begin = start_and_note, begin_and_note
         return self
+
+    def damage_some(self, name, step):
+        """Damage what a corrupt agent sends."""
+        due = self.corrupt.get(name, math.inf) <= self.calls[name]
+        if not due or not step.envelopes or (self.damaged[name] and not self.all):
+            return step
+        self.damaged[name] += 1
+        return step._replace(envelopes=list(map(self.damage, step.envelopes)))
 
     def __exit__(self, *error):
         SumAgent.advance, SumAgent._learn, SecureSum.start, SecureSum.begin = (
@@ -249,7 +279,7 @@ def test_all_but_one_may_drop_out():
 
 def test_if_all_fail_their_own_error_is_raised():
     at = {f"agent {label}": 3 for label in range(N_AGENTS)}
-    with Faults(at), pytest.raises(OSError, match="is gone"):
+    with Faults(at), pytest.raises(AgentLost, match="is gone"):
         estimator().fit(data())
 
 
@@ -260,6 +290,136 @@ def test_a_dropout_that_parts_the_graph_is_named():
         ignored(DropoutWarning),
     ):
         estimator(adjacency="path").fit(data())
+
+
+@pytest.mark.parametrize("policy", ["raise", "continue"])
+@pytest.mark.parametrize("error", [ZeroDivisionError, OSError, ValueError])
+@pytest.mark.parametrize("call", [1, 4, 9])
+def test_a_fault_of_the_program_is_no_dropout(policy, error, call):
+    model = estimator(on_dropout=policy)
+    with (
+        Faults({"agent 3": call}, error=error),
+        pytest.raises(error, match="agent 3 is gone") as caught,
+    ):
+        model.fit(data())
+    assert caught.type is error
+    assert not hasattr(model, "components_")
+
+
+def other_words(envelope):
+    """One word more, or no keys at all; a state of a sum that nobody has learnt."""
+    body = envelope.body
+    if body.kind in (KEYS_UP, KEYS_DOWN):
+        return envelope._replace(body=replace(body, keys={}))
+    return envelope._replace(
+        body=replace(body, words=np.append(body.words, body.words))
+    )
+
+
+DAMAGES = {
+    "run": lambda e: e._replace(run=bytes(16)),
+    "kind": lambda e: e._replace(kind=9),
+    "rubbish": lambda e: e._replace(body=b"rubbish"),
+    "epoch": lambda e: e._replace(body=replace(e.body, epoch=99)),
+    "words": other_words,
+}
+
+
+@pytest.mark.parametrize("adjacency", ["complete", "ring"])
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("all_", [False, True])
+def test_a_corrupt_message_makes_its_sender_leave(adjacency, damage, all_):
+    """At any moment, whoever it is; and the others have their own totals."""
+    X = data()
+    calls = count_calls(X, adjacency=adjacency)
+    sizes = set()
+    for label in range(N_AGENTS):
+        for call in range(1, calls[f"agent {label}"] + 1, 2):
+            model = estimator(adjacency=adjacency)
+            faults = Faults(
+                {},
+                corrupt={f"agent {label}": call},
+                damage=DAMAGES[damage],
+                all_=all_,
+            )
+            with faults, warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                model.fit(X)
+            found = [str(w.message) for w in caught if w.category is DropoutWarning]
+            if not faults.damaged:  # it had nothing more to send
+                assert found == []
+                continue
+            [message] = found
+            assert message.startswith(f"agent {label} dropped out")
+            check_fit(model, X, [label])
+            sizes.add(faults.check_totals(range(N_AGENTS), [label]))
+    # Where all are neighbours of the root, the last total over all comes from it alone.
+    last = {N_AGENTS} if adjacency == "ring" else set()
+    assert sizes == {N_AGENTS - 1} | last
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("label", range(N_AGENTS))
+def test_under_raise_a_corrupt_message_ends_the_fit_by_its_senders_name(damage, label):
+    model = estimator(on_dropout="raise")
+    with (
+        Faults({}, corrupt={f"agent {label}": 3}, damage=DAMAGES[damage]),
+        pytest.raises(DropoutError, match=rf"^agent {label} dropped out") as caught,
+    ):
+        model.fit(data())
+    assert isinstance(caught.value.__cause__, CorruptedMessageError)
+    assert caught.value.__cause__.sender == label
+    assert not hasattr(model, "components_")
+
+
+def test_a_public_key_that_is_none_makes_its_agent_leave(monkeypatch):
+    """Not those who find out that it is none."""
+    X = data()
+    genuine = PairwiseMasks.__init__
+
+    def init(self, number):
+        genuine(self, number)
+        if number == 2:
+            self.public_key = bytes(32)
+
+    monkeypatch.setattr(PairwiseMasks, "__init__", init)
+    model = estimator()
+    with Faults({}) as faults, pytest.warns(DropoutWarning, match="agent 2 dropped"):
+        model.fit(X)
+    check_fit(model, X, [2])
+    assert faults.check_totals(range(N_AGENTS), [2]) == N_AGENTS - 1
+
+
+def test_a_state_that_cannot_be_makes_its_sender_leave_when_that_shows(monkeypatch):
+    """Sent before anybody has left, and taken when the next is told of it."""
+    X = data()
+    depart = SumAgent.depart
+    early = []
+
+    def send_early(envelope):
+        return envelope._replace(
+            kind=STATE_UP, round=9, body=SumMessage(STATE_UP, 1, 9)
+        )
+
+    def note(agent, departure):
+        try:
+            return depart(agent, departure)
+        except CorruptedMessageError as error:
+            early.append((agent.name, error.sender))
+            raise
+
+    monkeypatch.setattr(SumAgent, "depart", note)
+    model = estimator()
+    faults = Faults({"agent 4": 5}, corrupt={"agent 1": 4}, damage=send_early)
+    with faults, pytest.warns(DropoutWarning) as caught:
+        model.fit(X)
+    assert early == [("agent 0", 1)]
+    messages = [str(w.message) for w in caught if w.category is DropoutWarning]
+    assert messages[0].startswith("agent 4 dropped out")
+    assert messages[1].startswith("agent 1 dropped out")
+    assert "last total, up from agent 1, of step 9, expected" in messages[1]
+    check_fit(model, X, [1, 4])
+    assert faults.check_totals(range(N_AGENTS), [1, 4]) == N_AGENTS - 2
 
 
 def test_what_is_refused_at_the_start_is_no_dropout():
@@ -288,7 +448,7 @@ def test_result_is_the_factorisation_of_those_that_are_left():
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_path_of_ones_own_gives_the_same(monkeypatch, when):
-    """What a failed agent has learnt last must not reach the others by their path."""
+    """What a failed agent has learnt last must not reach the others by their memo."""
     X = data()
     shared = {}
     keys = [(label, call) for label in range(N_AGENTS) for call in (2, 3, 5, 6, 7)]
@@ -306,23 +466,26 @@ def test_a_path_of_ones_own_gives_the_same(monkeypatch, when):
 
     for key in keys:
         shared[key] = fit(*key)
-    make = protocols.make_sum_agents
+    computed = Counter()
 
-    def make_apart(parts, names, network, starts, settings, degree):
-        agents = make(parts, names, network, starts, settings, degree)
-        for agent in agents:
-            agent.path = LeftPath(starts.copy(), settings)
-        return agents
+    def apart():
+        def compute(function, *given):
+            computed[function.__name__] += 1
+            return function(*given)
 
-    monkeypatch.setattr(protocols, "make_sum_agents", make_apart)
+        return compute
+
+    monkeypatch.setattr(run_module, "Memo", apart)
     compared = 0
     for key in keys:
-        apart = fit(*key)
-        assert (apart is None) == (shared[key] is None)
-        if apart is not None:
-            np.testing.assert_array_equal(apart.components_, shared[key].components_)
+        alone = fit(*key)
+        assert (alone is None) == (shared[key] is None)
+        if alone is not None:
+            np.testing.assert_array_equal(alone.components_, shared[key].components_)
             compared += 1
     assert compared == 20
+    # By each for itself.
+    assert computed["take"] > 20 * (N_AGENTS - 1) * ITERATIONS
 
 
 def test_a_dropout_while_agents_run_in_threads():

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skppdnmf import PrivateDistributedNMF
+from skppdnmf._secure_sum.key_graph import key_graph_of
 from skppdnmf.exchange import ALL_PAIRS, key_degree, keys_connected, make_key_graph
 
 
@@ -53,6 +54,27 @@ def test_order_on_the_circle_is_drawn():
         for seed in range(20)
     ]
     assert len({tuple(graph) for graph in graphs}) > 15
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 70), st.integers(0, 2**31 - 2), st.data())
+def test_the_graph_of_a_run_follows_from_its_public_seed(n_agents, seed, data):
+    degree = data.draw(st.integers(min(2, n_agents - 1), n_agents - 1))
+    one = as_sets(key_graph_of(n_agents, degree, seed))
+    assert as_sets(key_graph_of(n_agents, degree, seed)) == one
+    assert keys_connected(one)
+    assert all(i in one[j] for i in one for j in one[i])
+    sizes = {len(peers) for peers in one.values()}
+    assert len(sizes) == 1
+    assert min(sizes) >= degree
+
+
+def test_another_seed_is_another_graph():
+    graphs = {
+        tuple(tuple(sorted(peers)) for peers in as_sets(graph).values())
+        for graph in (key_graph_of(40, 4, seed) for seed in range(20))
+    }
+    assert len(graphs) == 20
 
 
 @pytest.mark.parametrize(("n_agents", "degree"), [(3, 1), (10, 10), (10, 1), (5, 0)])

@@ -36,12 +36,11 @@ def test_starts_are_given_up_as_documented(max_iter):
 
 def test_the_worse_starts_are_given_up():
     X = samples(30)
-    path = LeftPath(starts(6), path_settings(1, max_iter=20))
-    set_up(path, X)
+    path = set_up(LeftPath(starts(6), path_settings(1, max_iter=20)), X)
     sizes = []
-    for iteration in range(1, 21):
+    for _ in range(20):
         before = path.n_starts
-        path.take(iteration, totals_of(path, X, solved(path, X)))
+        path = path.take(totals_of(path, X, solved(path, X)))
         sizes.append(path.n_starts)
         assert len(path.weights) == len(path.gram) == len(path.kept) == path.n_starts
         assert path.n_words == path.n_starts * path.fixed_point.words_per_start
@@ -69,12 +68,11 @@ def run_to_the_end(path, X):
 
 def test_tolerance_ends_the_path_after_two_small_falls():
     X = samples(30)
-    path = LeftPath(starts(), path_settings(3, max_iter=500, tol=1e-3))
-    set_up(path, X)
+    path = set_up(LeftPath(starts(), path_settings(3, max_iter=500, tol=1e-3)), X)
     objectives = []
     while not path.finished:
         words = words_of(path, X, solved(path, X))
-        path.take(path.iteration + 1, words)
+        path = path.take(words)
         objectives.append(path._last[0])
     assert path.converged
     falls = -np.diff(objectives) / objectives[1:]
@@ -88,7 +86,7 @@ def test_a_rise_is_no_small_fall():
     X = samples(30)
     path = follow(LeftPath(starts(), path_settings(3, tol=1.0, max_iter=50)), X, 2)
     assert path._still == 1
-    path.take(3, words_of(path, X, solved(path, X)[:, :, ::-1]))
+    path = path.take(words_of(path, X, solved(path, X)[:, :, ::-1]))
     assert path._still == 0
 
 
@@ -109,12 +107,11 @@ def test_the_end_of_the_iterations_is_no_convergence():
 def test_starts_that_have_settled_early_are_cut_to_one_which_goes_on():
     X = samples(30)
     settings = path_settings(3, max_iter=200, tol=0.3)
-    path = LeftPath(starts(4), settings)
-    set_up(path, X)
+    path = set_up(LeftPath(starts(4), settings), X)
     sizes = []
     while not path.finished:
         words = words_of(path, X, solved(path, X))
-        path.take(path.iteration + 1, words)
+        path = path.take(words)
         sizes.append(path.n_starts)
     assert path.converged
     assert path.iteration < 16
@@ -134,10 +131,10 @@ def test_an_exact_factorisation_settles_at_the_rounding_error(n_agents):
 
 def test_zero_data_settles_at_once():
     path = LeftPath(starts(), path_settings(3, tol=1e-4))
-    path.set_up(np.append(to_limbs(0.0), np.uint64(5)))
+    path = path.set_up(np.append(to_limbs(0.0), np.uint64(5)))
     n_words = path.n_words
-    for iteration in (1, 2, 3):
+    for _ in range(3):
         if not path.finished:
-            path.take(iteration, np.zeros(n_words, dtype=np.uint64))
+            path = path.take(np.zeros(n_words, dtype=np.uint64))
     assert path.converged
     assert np.isfinite(path.H).all()

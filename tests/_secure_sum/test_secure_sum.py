@@ -19,8 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skppdnmf._data.graph import make_network
-from skppdnmf.exceptions import CorruptedMessageError
-from skppdnmf.exchange import KEYS_DOWN, SUM_DOWN, SUM_UP, SumMessage
+from skppdnmf.exchange import KEYS_DOWN, SUM_DOWN, SUM_UP
 
 HUGE = np.uint64(2**64 - 1)
 
@@ -173,86 +172,6 @@ def test_no_mask_word_is_used_twice(monkeypatch):
     assert {nonce for _, nonce in ends} == {
         number.to_bytes(8, "big") + bytes(8) for number in (0, 1, 2, 3, (1 << 32) + 3)
     }
-
-
-def trio(n_words=3):
-    """Agents 0 - 1 - 2, of which 1 is the root, with keys agreed upon.
-
-    Returns the sums and the messages that the root is waiting for.
-    """
-    sums = make_sums(3, "path")
-    words = np.arange(n_words, dtype=np.uint64)
-    up = [(i, sums[i].start(words)[0][1]) for i in (0, 2)]
-    assert sums[1].start(words) == []
-    letters, _ = sums[1].advance(up)
-    waiting = []
-    for receiver, message in letters:
-        answers, total = sums[receiver].advance([(1, message)])
-        assert total is None
-        waiting += [(receiver, answer) for _, answer in answers]
-    return sums, waiting
-
-
-def with_words(message, words, **changes):
-    fields = {"kind": message.kind, "epoch": message.epoch, "step": message.step}
-    return SumMessage(**{**fields, **changes}, words=words)
-
-
-def test_messages_of_strangers_are_refused():
-    sums, [(_, message), _] = trio()
-    with pytest.raises(
-        CorruptedMessageError, match=r"agent 1: masked sum from agent 1"
-    ):
-        sums[1].advance([(1, message)])
-
-
-def test_a_second_message_of_the_same_sum_is_refused():
-    sums, [(_, message), _] = trio()
-    sums[1].advance([(0, message)])
-    with pytest.raises(CorruptedMessageError, match=r"from agent 0, expected it from"):
-        sums[1].advance([(0, message)])
-
-
-def test_a_total_from_below_is_refused():
-    sums, [(_, message), _] = trio()
-    fake = with_words(message, message.words, kind=SUM_DOWN)
-    with pytest.raises(CorruptedMessageError, match=r"total from agent 0"):
-        sums[1].advance([(0, fake)])
-
-
-def test_another_number_of_words_is_refused():
-    sums, [(_, message), _] = trio()
-    with pytest.raises(CorruptedMessageError, match="of 2 words, expected 3"):
-        sums[1].advance([(0, with_words(message, message.words[:2]))])
-
-
-def test_missing_keys_are_named():
-    sums = make_sums(3, "path")
-    sums[0].start(np.zeros(1, dtype=np.uint64))
-    keys = {0: bytes(range(32)), 1: bytes(range(32))}
-    with pytest.raises(CorruptedMessageError, match=r"no public key of agents \[2\]"):
-        sums[0].advance([(1, SumMessage(KEYS_DOWN, 0, 0, keys=keys))])
-
-
-def test_messages_of_later_sums_and_dropouts_wait_and_old_ones_are_dropped():
-    sums, [(_, first), (_, second)] = trio()
-    later = with_words(first, first.words, step=first.step + 1)
-    assert sums[1].advance([(0, later), (0, first)]) == ([], None)
-    letters, total = sums[1].advance([(2, second)])
-    np.testing.assert_array_equal(total.words, [0, 3, 6])
-    assert [receiver for receiver, _ in letters] == [0, 2]
-    # The next sum finds the message that came early, but not the one that came late.
-    sums[1].begin(np.zeros(3, dtype=np.uint64))
-    assert sums[1].advance([]) == ([], None)
-    assert sums[1]._waiting == {2}
-    assert [message.step for _, message in sums[1]._inbox] == []
-
-
-def test_messages_from_before_a_dropout_are_forgotten():
-    sums, [(_, message), _] = trio()
-    sums[1].drop(2)
-    assert sums[1].advance([(0, message)]) == ([], None)
-    assert sums[1]._inbox == []
 
 
 def test_one_agent_sums_alone():

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from _sums import carry, exact_sum, make_sums, words_of
+from _helpers import GRAPHS
+from _sums import RandomOrder, Summing, carry, exact_sum, make_sums, words_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,116 +13,49 @@ from skppdnmf.exceptions import DropoutError
 from skppdnmf.exchange import SecureSum
 
 
-class Dropouts:
-    """Sums over a graph in which agents drop out; news of it travels as it likes.
-
-    All agents are told of the dropouts in the same order, each at its own time.
-    """
-
-    def __init__(self, n_agents, graph, seed, n_steps):
-        self.rng = np.random.default_rng(seed)
-        self.sums = make_sums(n_agents, graph, seed=seed)
-        self.summands = [
-            [words_of(self.rng, 4) for _ in range(n_agents)] for _ in range(n_steps)
-        ]
-        self.totals = [[] for _ in self.sums]
-        self.boxes = [[] for _ in self.sums]
-        self.present = set(range(n_agents))
-        self.told = [0] * n_agents
-        self.gone = []
-
-    def post(self, i, letters):
-        for receiver, message in letters:
-            self.boxes[receiver].append((i, message))
-
-    def take(self, i, letters, total):
-        self.post(i, letters)
-        while total is not None:
-            self.totals[i].append(total)
-            step = len(self.totals[i])
-            if step == len(self.summands):
-                self.sums[i].end()
-                return
-            self.post(i, self.sums[i].begin(self.summands[step][i]))
-            letters, total = self.sums[i].advance([])
-            self.post(i, letters)
-
-    def move(self):
-        i = int(self.rng.choice(sorted(self.present)))
-        if self.told[i] < len(self.gone) and self.rng.random() < 0.4:
-            self.told[i] += 1
-            self.take(i, *self.sums[i].drop(*self.gone[self.told[i] - 1]))
-            return
-        order = self.rng.permutation(len(self.boxes[i]))
-        n_taken = int(self.rng.integers(len(order) + 1))
-        arrived = [self.boxes[i][k] for k in order[:n_taken]]
-        self.boxes[i] = [self.boxes[i][k] for k in sorted(order[n_taken:])]
-        self.take(i, *self.sums[i].advance(arrived))
-
-    def run(self, moments):
-        """Agents drop out at these moves; those that may, in a connected rest."""
-        for i, one in enumerate(self.sums):
-            self.post(i, one.start(self.summands[0][i]))
-        moves = 0
-        while not self.over():
-            for group in moments.get(moves, []):
-                left = self.present - set(group)
-                if left:
-                    self.present = left
-                    self.gone.append(group)
-            self.move()
-            moves += 1
-            assert moves < 50_000, "no agent can go on"
-
-    def over(self):
-        return all(
-            len(self.totals[i]) == len(self.summands) and self.told[i] == len(self.gone)
-            for i in self.present
-        )
-
-
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.integers(0, 10**6),
-    st.integers(2, 6),
+    st.integers(2, 8),
+    st.sampled_from(GRAPHS),
     st.lists(
         st.tuples(
-            st.integers(0, 150), st.sets(st.integers(0, 5), min_size=1, max_size=2)
+            st.integers(0, 200), st.sets(st.integers(0, 7), min_size=1, max_size=2)
         ),
         max_size=3,
     ),
 )
 def test_dropouts_at_any_moment_leave_one_exact_total_of_each_sum(
-    seed, n_agents, drops
+    seed, n_agents, graph, drops
 ):
-    run = Dropouts(n_agents, "complete", seed, n_steps=4)
-    moments = {}
-    alive = set(range(n_agents))
-    for moment, group in sorted(drops, key=lambda drop: drop[0]):
-        group = sorted(group & alive)
-        if group and len(alive) > len(group):
-            alive -= set(group)
-            moments.setdefault(moment, []).append(group)
-    run.run(moments)
+    rng = np.random.default_rng(seed)
+    summands = [[words_of(rng, 4) for _ in range(n_agents)] for _ in range(4)]
+    network = make_network(graph, n_agents, seed)
+    sums = make_sums(n_agents, network, seed=seed)
+    parties = [Summing(one, [s[i] for s in summands]) for i, one in enumerate(sums)]
+    run = RandomOrder(parties, rng, network)
+    run.run(drops)
     # The sets over which a total may have been formed, in order.
     everyone = set(range(n_agents))
-    sets = [everyone.difference(*run.gone[:k]) for k in range(len(run.gone) + 1)]
+    gone = [departure.agents for departure in run.departures]
+    sets = [everyone.difference(*gone[:k]) for k in range(len(gone) + 1)]
     ends = set()
     for i in run.present:
         epoch = 0
-        for step, total in enumerate(run.totals[i]):
+        assert len(parties[i].totals) == 4
+        for step, total in enumerate(parties[i].totals):
             assert total.step == step
             found = [
                 k
                 for k in range(epoch, len(sets))
-                if exact_sum([run.summands[step][j] for j in sets[k]])
+                if exact_sum([summands[step][j] for j in sets[k]])
                 == total.words.tolist()
             ]
             assert found, "a total of no set, or of more agents than the one before"
             # Only the first over another set says so, but for the first of all.
             assert total.fresh == (found[0] > epoch and step > 0)
             epoch = found[0]
-        ends.add(tuple(tuple(total.words.tolist()) for total in run.totals[i]))
+        ends.add(tuple(tuple(total.words.tolist()) for total in parties[i].totals))
     assert len(ends) == 1, "two totals of the same summands"
 
 

@@ -9,9 +9,12 @@ from _sums import make_sum_agents
 from scipy import sparse
 from scipy.optimize import nnls
 
+from skppdnmf._agent import Departure
+from skppdnmf._federation.memo import Memo
 from skppdnmf._nmf.hals import hals
 from skppdnmf._secure_sum import agent as _sum_agent
 from skppdnmf._secure_sum.totals import HEADROOM
+from skppdnmf.exceptions import CorruptedMessageError
 from skppdnmf.exchange import N_LIMBS, SUM_DOWN, SUM_UP
 
 SIZES = (4, 1, 9, 0, 6)
@@ -49,9 +52,19 @@ def test_the_order_of_messages_has_no_effect(reference, seed):
     assert_same_reports(reports, reference)
 
 
-def test_one_path_for_all_and_one_for_each_are_the_same(reference):
-    assert_same_reports(run(shared=False)[1], reference)
-    reports = run(shared=False, graph="ring", rng=np.random.default_rng(9))[1]
+def test_a_path_for_all_and_one_for_each_are_the_same(reference):
+    """Agents of one process need not compute it each."""
+    memo = Memo()
+    assert_same_reports(run(compute=memo)[1], reference)
+    for seed in (8, 9):
+        rng = np.random.default_rng(seed)
+        assert_same_reports(run(graph="ring", rng=rng, compute=Memo())[1], reference)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_envelopes_may_travel_as_bytes(reference, graph):
+    agents = make_sum_agents(split_parts(SIZES), starts(), graph)
+    reports, _ = drive(agents, np.random.default_rng(1), serialise=True)
     assert_same_reports(reports, reference)
 
 
@@ -68,16 +81,6 @@ def test_agents_travel_between_turns(reference):
         def advance(self, arrived):
             self.agent = pickle.loads(pickle.dumps(self.agent))
             return self.agent.advance(arrived)
-
-        finished = property(lambda self: self.agent.finished)
-
-        @property
-        def reports(self):
-            return self.agent.reports
-
-        @reports.setter
-        def reports(self, reports):
-            self.agent.reports = reports
 
     agents = make_sum_agents(split_parts(SIZES), starts())
     reports, _ = drive([Travelling(agent) for agent in agents])
@@ -132,14 +135,15 @@ def test_nothing_of_the_right_factor_is_left_behind():
         assert agent.finished
         assert agent._W.size == agent._extrapolated.size == 0
         assert agent._share is None
-        assert agent.reports == []
+        step = agent.advance([])
+        assert (step.envelopes, step.report, step.finished) == ([], None, True)
 
 
 def test_messages_in_each_iteration():
     _, reports, sent = run()
     n_words = 2 * (3 * 4 // 2 + 3 * 6)
     for kind in (SUM_UP, SUM_DOWN):
-        steps = [m for _, _, m in sent if m.kind == kind]
+        steps = [envelope.body for envelope in sent if envelope.kind == kind]
         for step in range(1, 13):
             sizes = {len(m.words) for m in steps if m.step == step}
             # Two starts until a half of the twelve iterations are done.
@@ -178,6 +182,70 @@ def test_single_precision_is_close():
     single = run([X.astype(np.float32) for X in parts])[1]
     assert single[0][-1].H.dtype == np.float64
     np.testing.assert_allclose(single[0][-1].H, double[0][-1].H, rtol=1e-3, atol=1e-4)
+
+
+# What may be wrong with an envelope from agent 1 to agent 0, and the refusal.
+WRONG = {
+    "run": ({"run": bytes(16)}, r"envelope of run 0{32}, this is 000102"),
+    "protocol": ({"protocol": 1}, "envelope of protocol 1, this is 2"),
+    "receiver": ({"receiver": 2}, "envelope for agent 2, this is agent 0"),
+    "kind": ({"kind": 6}, "envelope of kind 6, the kinds are 0, 1, 2, 3, 4, 5"),
+    "body": ({"body": b"short"}, "message of 5 bytes is shorter than its header"),
+    "longer": ({"body": bytes(12)}, "public keys, up of 12 bytes, expected 11"),
+    "step": ({"kind": SUM_UP, "round": 3}, "masked sum from agent 1, of step 3"),
+    "epoch": ({"body": b"\x09" + bytes(10)}, "up from agent 1, of epoch 9, this is 0"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_envelope_is_refused_and_the_fit_goes_on(reference, name):
+    """By its sender's name; those that came with it are not lost either."""
+    changes, match = WRONG[name]
+    agents = make_sum_agents(split_parts(SIZES), starts(), "star")
+    root = agents[0]
+    advance = root.advance
+    met = []
+
+    def refuse_first(envelopes):
+        if envelopes and not met:
+            [first] = [envelope for envelope in envelopes if envelope.sender == 1]
+            wrong = first._replace(**{"body": first.body.to_bytes(), **changes})
+            for given in ([wrong], [*envelopes, wrong], [wrong, *envelopes]):
+                with pytest.raises(CorruptedMessageError, match=match) as caught:
+                    advance(given)
+                assert str(caught.value).startswith("agent 0: ")
+                assert "agent 1" in str(caught.value)
+                met.append(caught.value.sender)
+        return advance(envelopes)
+
+    root.advance = refuse_first
+    assert_same_reports(drive(agents)[0], reference)
+    assert met == [1, 1, 1]
+
+
+def test_envelopes_come_from_neighbours_only():
+    agents = make_sum_agents(split_parts(SIZES), starts(), "star")
+    [envelope] = agents[1].start().envelopes
+    agents[2].start()
+    for sender in (1, 77):
+        with pytest.raises(CorruptedMessageError, match="no one who writes") as caught:
+            agents[2].advance([envelope._replace(sender=sender, receiver=2)])
+        assert caught.value.sender == sender
+    assert "refused from agent number 77" in str(caught.value)
+
+
+def test_departures_are_told_in_their_order():
+    agents = make_sum_agents(split_parts(SIZES), starts(), "complete")
+    for agent in agents:
+        agent.start()
+    for number in (0, 2):
+        with pytest.raises(
+            ValueError, match=rf"agent 0: told of departure {number} after 0"
+        ):
+            agents[0].depart(Departure(number, (1,)))
+    agents[0].depart(Departure(1, (1,)))
+    with pytest.raises(ValueError, match="departure 1 after 1"):
+        agents[0].depart(Departure(1, (2,)))
 
 
 def test_an_infinite_norm_is_refused_by_name():
@@ -235,7 +303,7 @@ def test_every_summand_keeps_to_the_agents_share_of_the_bound(monkeypatch, shape
 
     def solve_and_look(self, sweeps):
         solve(self, sweeps)
-        norm = self.squared_norm
+        norm = self._squared_norm
         gram, products, sums = self._share
         assert gram.max() <= HEADROOM**2 * norm / 6 * (1 + 1e-5)
         assert products.max() <= HEADROOM / np.sqrt(6) * norm * (1 + 1e-5)

@@ -16,6 +16,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skppdnmf import PrivateDistributedNMF, estimate_cost
 from skppdnmf._federation import local as federation
+from skppdnmf._fit.callbacks import FitCallbacks
+from skppdnmf.exchange import SUM_HEADER_BYTES
 
 
 @pytest.fixture(scope="module")
@@ -146,9 +148,9 @@ def test_traffic_is_that_of_the_messages_and_of_the_estimate(X, monkeypatch, giv
     sent = []
     count = federation.Traffic.count
 
-    def count_and_serialise(self, sender, receiver, message):
-        sent.append(len(message.to_bytes()))
-        count(self, sender, receiver, message)
+    def count_and_serialise(self, envelope):
+        sent.append(len(envelope.to_bytes()))
+        count(self, envelope)
 
     monkeypatch.setattr(federation.Traffic, "count", count_and_serialise)
     estimator = model(**given)
@@ -187,22 +189,27 @@ def test_progress_is_shown(X, capsys):
     assert "consensus error 0," in shown
 
 
-def test_an_observer_may_end_the_fit(X):
-    """As callbacks do."""
-    from skppdnmf._fit import run as protocols
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_observer_may_end_the_fit(X, monkeypatch, n_jobs):
+    """As callbacks do. What the agents do until all have ended is not looked at."""
+    whole = model(max_iter=20).fit(X)
+    seen = []
 
-    make = protocols._observer
+    def impatient(self, attributes, last):
+        assert not last
+        seen.append(attributes())
+        return len(seen) >= 5
 
-    def impatient(*args):
-        observe = make(*args)
-        return lambda row, reports: observe(row, reports) or row.exchanges >= 5
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(protocols, "_observer", impatient)
-        fitted = model(max_iter=20, tol=1e-4).fit(X)
-    assert fitted.n_iter_ == fitted.n_exchanges_ == 5
-    shorter = model(max_iter=20, n_init=1).fit(X).history_["shared_error"]
-    assert len(shorter) == 20
+    monkeypatch.setattr(FitCallbacks, "end_iteration", impatient)
+    fitted = model(max_iter=20, tol=1e-4, n_jobs=n_jobs).fit(X)
+    assert fitted.n_iter_ == fitted.n_exchanges_ == len(seen) == 5
+    for name in ("components_", "agent_components_", "consensus_error_", "n_iter_"):
+        assert_array_equal(seen[-1][name], getattr(fitted, name))
+    for name in ("shared_error", "bytes", "exchanges"):
+        assert_array_equal(fitted.history_[name], whole.history_[name][:5])
+    # One more sum tells everybody, and no other begins.
+    n_bytes = np.diff(whole.history_["bytes"])[4:6].sum()
+    assert 0 < fitted.traffic_["bytes"] - fitted.history_["bytes"][-1] <= n_bytes
 
 
 def test_callbacks_see_the_fitted_model_and_may_stop(X):
@@ -289,7 +296,7 @@ def test_a_thousand_agents():
     assert fitted.traffic_["bytes"] == estimate
     # Each link of the tree carries a header and the words of one start, twice.
     words = 5 * 6 // 2 + 5 * 64
-    assert estimate - shorter == 2 * 999 * (16 + 8 * words)
+    assert estimate - shorter == 2 * 999 * (SUM_HEADER_BYTES + 8 * words)
 
 
 def test_exact_low_rank_data_are_followed_below_the_default_tolerance():

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skppdnmf._agent import ENVELOPE_BYTES
 from skppdnmf.exceptions import CorruptedMessageError
 from skppdnmf.exchange import (
     KEY_ENTRY_BYTES,
@@ -20,6 +21,8 @@ from skppdnmf.exchange import (
     SumMessage,
 )
 
+# Without the envelope's.
+HEADER_BYTES = SUM_HEADER_BYTES - ENVELOPE_BYTES
 KINDS = (KEYS_UP, KEYS_DOWN, SUM_UP, SUM_DOWN, STATE_UP, STATE_DOWN)
 
 
@@ -32,16 +35,19 @@ KINDS = (KEYS_UP, KEYS_DOWN, SUM_UP, SUM_DOWN, STATE_UP, STATE_DOWN)
     st.dictionaries(
         st.integers(0, 2**32 - 1), st.binary(min_size=32, max_size=32), max_size=5
     ),
+    st.booleans(),
 )
-def test_there_and_back(kind, epoch, step, words, keys):
-    message = SumMessage(kind, epoch, step, np.array(words, dtype=np.uint64), keys)
+def test_there_and_back(kind, epoch, step, words, keys, last):
+    words_ = np.array(words, dtype=np.uint64)
+    message = SumMessage(kind, epoch, step, words_, keys, last)
     data = message.to_bytes()
     assert len(data) == message.n_bytes
     assert message.n_bytes == (
-        SUM_HEADER_BYTES + WORD_BYTES * len(words) + KEY_ENTRY_BYTES * len(keys)
+        HEADER_BYTES + WORD_BYTES * len(words) + KEY_ENTRY_BYTES * len(keys)
     )
-    back = SumMessage.from_bytes(data)
+    back = SumMessage.from_bytes(data, kind, step)
     assert (back.kind, back.epoch, back.step) == (kind, epoch, step)
+    assert back.last is last
     assert back.words.dtype == np.uint64
     np.testing.assert_array_equal(back.words, np.array(words, dtype=np.uint64))
     assert back.keys == keys
@@ -54,12 +60,12 @@ def test_every_kind_has_a_name():
 
 def test_words_are_little_endian():
     data = SumMessage(SUM_UP, 0, 0, np.array([1], dtype=np.uint64)).to_bytes()
-    assert data[SUM_HEADER_BYTES:] == b"\x01" + bytes(7)
+    assert data[HEADER_BYTES:] == b"\x01" + bytes(7)
 
 
 def test_words_that_were_read_can_be_added_to():
     message = SumMessage(SUM_UP, 0, 0, np.array([1, 2], dtype=np.uint64))
-    words = SumMessage.from_bytes(message.to_bytes()).words
+    words = SumMessage.from_bytes(message.to_bytes(), SUM_UP, 0).words
     words += np.uint64(1)
     assert words.tolist() == [2, 3]
 
@@ -72,21 +78,32 @@ def test_cut_or_lengthened_messages_are_refused(data):
     ).to_bytes()
     length = data.draw(st.integers(0, len(message) - 1))
     with pytest.raises(CorruptedMessageError):
-        SumMessage.from_bytes(message[:length])
+        SumMessage.from_bytes(message[:length], SUM_UP, 2)
     more = data.draw(st.binary(min_size=1, max_size=100))
     with pytest.raises(CorruptedMessageError):
-        SumMessage.from_bytes(message + more)
+        SumMessage.from_bytes(message + more, SUM_UP, 2)
 
 
-def test_unknown_kind_is_refused():
-    data = bytearray(SumMessage(SUM_UP, 0, 0).to_bytes())
-    data[0] = len(SUM_KIND_NAMES)
-    with pytest.raises(CorruptedMessageError, match=r"kind 6, the kinds are 0 to 5"):
-        SumMessage.from_bytes(bytes(data))
+@pytest.mark.parametrize("kind", [len(SUM_KIND_NAMES), 255, -1])
+def test_unknown_kind_is_refused(kind):
+    data = SumMessage(SUM_UP, 0, 0).to_bytes()
+    with pytest.raises(
+        CorruptedMessageError, match=rf"kind {kind}, the kinds are 0 to 5"
+    ):
+        SumMessage.from_bytes(data, kind, 0)
+
+
+@pytest.mark.parametrize("flag", [2, 255])
+def test_a_flag_that_is_neither_yes_nor_no_is_refused(flag):
+    data = bytearray(SumMessage(SUM_UP, 0, 0, last=True).to_bytes())
+    [place] = [k for k, byte in enumerate(data) if byte]
+    data[place] = flag
+    with pytest.raises(CorruptedMessageError, match=rf"masked sum .* flag is {flag}"):
+        SumMessage.from_bytes(bytes(data), SUM_UP, 0)
 
 
 def test_two_keys_of_one_agent_are_refused():
     data = SumMessage(KEYS_UP, 0, 0, keys={1: bytes(32), 2: bytes(32)}).to_bytes()
-    twice = data[:-KEY_ENTRY_BYTES] + data[SUM_HEADER_BYTES:][:KEY_ENTRY_BYTES]
+    twice = data[:-KEY_ENTRY_BYTES] + data[HEADER_BYTES:][:KEY_ENTRY_BYTES]
     with pytest.raises(CorruptedMessageError, match="2 keys of 1 agents"):
-        SumMessage.from_bytes(twice)
+        SumMessage.from_bytes(twice, KEYS_UP, 0)

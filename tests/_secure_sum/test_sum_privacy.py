@@ -113,10 +113,10 @@ def test_fits_of_the_same_seed_send_different_words(X, monkeypatch):
     sent = []
     count = federation.Traffic.count
 
-    def count_and_note(self, sender, receiver, message):
-        if message.kind == SUM_UP:
-            sent.append(message.words)
-        count(self, sender, receiver, message)
+    def count_and_note(self, envelope):
+        if envelope.kind == SUM_UP:
+            sent.append(envelope.body.words)
+        count(self, envelope)
 
     monkeypatch.setattr(federation.Traffic, "count", count_and_note)
     for _ in range(2):

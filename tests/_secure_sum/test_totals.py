@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from _sums import path_settings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -24,9 +25,7 @@ from skppdnmf.exchange import SecureSum
 
 
 def fixed_point(K, F, n_max=1e6, with_sums=True, squared_norm=1e3, n_samples=20):
-    codec = FixedPoint(K, F, n_max, with_sums)
-    codec.set_bound(squared_norm, n_samples)
-    return codec
+    return FixedPoint(K, F, n_max, with_sums).bounded(squared_norm, n_samples)
 
 
 def problem(n_starts, K, F, n_samples=20, seed=0):
@@ -95,6 +94,25 @@ def test_words_are_the_products_of_whole_numbers(n_starts, K, F, n_agents, with_
         else:
             np.testing.assert_allclose(decoded, shares, rtol=1e-13)
     np.testing.assert_array_equal(totals.gram, totals.gram.transpose(0, 2, 1))
+
+
+def test_bounds_make_new_numbers_and_leave_those_without_as_they_were():
+    codec = FixedPoint(2, 3, 1e6, True)
+    bounded = codec.bounded(1e3, 20)
+    assert (codec.right_unit, codec.sample_unit) == (1.0, 1.0)
+    assert min(bounded.right_unit, bounded.sample_unit) > 0
+    other = bounded.bounded(4e3, 20)
+    assert other.sample_unit == pytest.approx(2 * bounded.sample_unit)
+    assert other.right_unit == pytest.approx(2 * bounded.right_unit)
+    assert vars(codec.bounded(1e3, 20)).keys() == vars(bounded).keys()
+    assert bounded.sample_unit == codec.bounded(1e3, 20).sample_unit
+    for with_penalty in (True, False):
+        settings = path_settings(3, 0.1, 0.0, float(with_penalty), n_max=1e4)
+        made = FixedPoint.of(settings, 2, 3)
+        assert (made.n_components, made.n_features, made.n_max) == (2, 3, 1e4)
+        assert made.with_sums == with_penalty
+    # Alone, an agent rounds nothing and asks for no room.
+    assert FixedPoint.of(path_settings(1, n_max=1e300), 2, 3).n_max == 1.0
 
 
 def test_totals_are_those_of_the_data_to_the_resolution():
@@ -182,7 +200,7 @@ def test_order_and_partition_have_no_effect(monkeypatch):
     """Also where the products do not fit a double in one piece."""
     X, W, codec = problem(1, 3, 5, n_samples=64)
     X[0] *= 1e3
-    codec.set_bound(float((X**2).sum()), 64)
+    codec = codec.bounded(float((X**2).sum()), 64)
     words, _ = encode(codec, X, W)
     order = np.random.default_rng(0).permutation(64)
     shuffled, _ = encode(codec, X[order], W[:, :, order])
