@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
 from skppdnmf import PrivateDistributedNMF, estimate_cost
-from skppdnmf._consensus.build import make_ciphers
+from skppdnmf._consensus.build import cipher_maker
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::skppdnmf.exceptions.InsecureKeyWarning"
@@ -50,7 +50,10 @@ def test_results_do_not_depend_on_the_scheme(X, masking):
 
 def test_keys_are_of_the_scheme():
     for scheme in ("djn", "subgroup"):
-        for cipher in make_ciphers("paillier", 2, SMALLEST, scheme, None):
+        make_cipher = cipher_maker("paillier", 2, SMALLEST, scheme)
+        one, other = make_cipher(), make_cipher()
+        assert one.public != other.public
+        for cipher in (one, other):
             assert cipher.public.scheme == scheme
             assert cipher.key_size == SMALLEST
 
