@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..exceptions import CorruptedMessageError
 from .ciphers import SHORT_ROW, Cipher
 from .fixed_point import widened
 from .masks import MaskStream
@@ -154,6 +155,7 @@ class DifferenceExchange:
             raise OverflowError(f"{self.name}: {error}") from error
         if self._needed_bits > self.value_bits:
             self.value_bits = widened(self._needed_bits, self._widest)
+        self._sent_bits = [self.value_bits] * self.n_neighbours
         return [self._request()] * self.n_neighbours
 
     def _request(self) -> Message:
@@ -220,9 +222,21 @@ class DifferenceExchange:
         -------
         Message or None
             The request again, in wider slots, if the neighbour asked for them.
+
+        Raises
+        ------
+        CorruptedMessageError
+            If the reply is none to this round's request, or asks for slots no wider
+            than it got.
         """
         if reply.kind == WIDEN:
+            if reply.value_bits <= self._sent_bits[k]:
+                raise CorruptedMessageError(
+                    f"a call for slots of {reply.value_bits} bits in answer to slots of "
+                    f"{self._sent_bits[k]}"
+                )
             self.value_bits = max(self.value_bits, reply.value_bits)
+            self._sent_bits[k] = self.value_bits
             return self._request()
         payload: Any = reply.payload
         self._answers[k] = self.cipher.open(payload, self._layout(reply.value_bits))

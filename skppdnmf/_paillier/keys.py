@@ -503,7 +503,14 @@ def warn_insecure(key_size: int) -> None:
 def new_keypair(
     key_size: int, scheme: str = "djn"
 ) -> tuple[PaillierPublicKey, PaillierPrivateKey]:
-    """Generate a key pair without a word on its length."""
+    """Generate a key pair without a word on its length.
+
+    Raises
+    ------
+    ValueError
+        The size is odd or too small for the scheme.
+    """
+    key_size = valid_key_size(key_size, scheme)
     primes = find_primes(key_size, scheme)
     n = primes.p * primes.q
     h = _subgroup_base(*primes) if scheme == "subgroup" else short_noise_base(n)

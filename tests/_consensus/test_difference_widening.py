@@ -6,6 +6,7 @@ from _difference import check_differences, make_sides, run_round
 from _paillier_keys import MASKINGS
 
 from skppdnmf._data.graph import make_network
+from skppdnmf.exceptions import CorruptedMessageError
 from skppdnmf.exchange import REQUEST, WIDEN
 
 # Widening -----------------------------------------------------------------------
@@ -47,6 +48,19 @@ def test_growing_values_do_not_widen_in_every_round():
         check_differences(network, sides, values)
         n_widened += sum(message.kind == WIDEN for *_, message in sent)
     assert 1 <= n_widened <= 11
+
+
+def test_a_neighbour_cannot_call_for_the_same_slots_for_ever():
+    """Each call is answered by a request with fresh noise: it must ask for more."""
+    network = make_network("path", 2)
+    one, other = make_sides(network, 2, value_bits=4, n_max=1.0)
+    (request,) = one.begin(np.array([3.0, -1.0]))
+    other.begin(np.array([1e5, 1.0]))
+    (widen,) = other.answer([(0, None, request)])
+    assert one.accept(0, widen).value_bits == widen.value_bits
+    for bits in (widen.value_bits, widen.value_bits - 1, 0):
+        with pytest.raises(CorruptedMessageError, match=f"slots of {bits} bits"):
+            one.accept(0, widen._replace(value_bits=bits))
 
 
 def test_widen_is_answered_by_the_request_alone():

@@ -15,6 +15,7 @@ from skppdnmf.exchange import (
     PaillierPublicKey,
     SlotLayout,
     generate_keypair,
+    new_keypair,
 )
 
 SIZES = [(64, "djn"), (66, "djn"), (128, "djn"), (256, "djn"), (512, "djn")]
@@ -260,3 +261,8 @@ def test_nothing_public_holds_a_secret():
                 assert str(secret) not in text
                 assert f"{secret:x}" not in text
             assert f"{secret:x}" in private.to_json()
+
+
+def test_no_key_of_a_size_that_does_not_fit_is_looked_for():
+    with pytest.raises(ValueError, match="key_size=512 should be even and >= 576"):
+        new_keypair(512, "subgroup")
