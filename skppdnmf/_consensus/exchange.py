@@ -232,8 +232,8 @@ class DifferenceExchange:
         if reply.kind == WIDEN:
             if reply.value_bits <= self._sent_bits[k]:
                 raise CorruptedMessageError(
-                    f"a call for slots of {reply.value_bits} bits in answer to slots of "
-                    f"{self._sent_bits[k]}"
+                    f"a call for slots of {reply.value_bits} bits in answer to slots "
+                    f"of {self._sent_bits[k]}"
                 )
             self.value_bits = max(self.value_bits, reply.value_bits)
             self._sent_bits[k] = self.value_bits
