@@ -354,11 +354,10 @@ class SimulatedCipher:
     def _check(self, message: Payload, kind: int, layout: SlotLayout) -> np.ndarray:
         """Refuse a message of another layout."""
         data = message.data
-        if isinstance(data, bytes):
+        if not isinstance(data, np.ndarray):
             data = read_numbers(data)
         if (
-            not isinstance(data, np.ndarray)
-            or data.shape != (layout.n_values,)
+            data.shape != (layout.n_values,)
             or message.n_bytes != self._sizes(kind, layout)[1]
         ):
             raise CorruptedMessageError(f"message of another layout than {layout}")

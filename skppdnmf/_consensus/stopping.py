@@ -61,8 +61,10 @@ class StopCount:
 
     def hear(self, k: int, value: int) -> None:
         """Note what neighbour k's message of this round says."""
-        asked, self._heard[k] = divmod(value, _ASKED)
-        self._asked = self._asked or bool(asked)
+        if value >= _ASKED:
+            self._asked = True
+            value -= _ASKED
+        self._heard[k] = value
 
     def update(self, stopped: bool) -> None:
         """Form the count of the next round; beyond the diameter it says no more."""

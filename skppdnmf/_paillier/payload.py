@@ -87,6 +87,10 @@ def read_numbers(data: bytes) -> np.ndarray:
     CorruptedMessageError
         If it holds no such numbers.
     """
+    if not isinstance(data, bytes):
+        raise CorruptedMessageError(
+            f"a payload should be bytes, got {type(data).__name__}"
+        )
     kind, width, count = b"", 0, 0
     if len(data) >= HEADER_BYTES:
         kind, width, count = _NUMBERS.unpack_from(data)
