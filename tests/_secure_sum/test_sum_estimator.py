@@ -282,6 +282,7 @@ def test_checks(estimator, check):
     check(estimator)
 
 
+@pytest.mark.journey
 def test_a_thousand_agents():
     """Ten samples each, 64 features, keys with 64 others."""
     X = np.random.default_rng(0).exponential(size=(10_000, 64))

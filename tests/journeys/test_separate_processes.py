@@ -105,10 +105,15 @@ def carry(parameters, X):
     "parameters",
     [
         {"protocol": "secure-sum", "adjacency": "ring"},
-        {"protocol": "secure-sum", "adjacency": "star", "n_init": 2, "alpha_W": 0.01},
-        {"encryption": "simulated", "adjacency": "ring"},
         {"encryption": "paillier", "key_size": 256, "max_iter": 2},
-        {"encryption": None, "adjacency": "complete", "masking": "scalar"},
+        *(
+            pytest.param(parameters, marks=pytest.mark.journey)
+            for parameters in (
+                {"protocol": "secure-sum", "n_init": 2, "alpha_W": 0.01},
+                {"encryption": "simulated", "adjacency": "ring"},
+                {"encryption": None, "adjacency": "complete", "masking": "scalar"},
+            )
+        ),
     ],
     ids=lambda parameters: " ".join(map(str, parameters.values())),
 )

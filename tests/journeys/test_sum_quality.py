@@ -11,6 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skppdnmf import PrivateDistributedNMF, make_paper_synthetic
 
+pytestmark = pytest.mark.journey
+
 DIGITS = load_digits().data
 EXCESSES = {60: 0.005, 100: 0.002}
 

@@ -14,6 +14,8 @@ from pathlib import Path
 import matplotlib.image
 import pytest
 
+pytestmark = pytest.mark.journey
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 GALLERY = sorted(EXAMPLES.glob("plot_*.py"))
 PAPER = sorted((EXAMPLES / "paper").glob("fig*.py"))
