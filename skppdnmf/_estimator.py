@@ -23,6 +23,7 @@ from ._data.partition import is_parts, stack_parts
 from ._fit.advice import advice
 from ._fit.callbacks import CallbackSupportMixin, FitCallbacks
 from ._fit.history import fitted_attributes
+from ._fit.keeping import keeps_what_was_fitted
 from ._fit.protocols import PROTOCOLS, protocol_of
 from ._fit.run import run_fit, warn_of_leaks
 from ._fit.seeds import common_start, draw_seeds
@@ -401,6 +402,7 @@ class PrivateDistributedNMF(
         # Scikit-learn does so itself, but looks for labels on X: a list has none.
         return _wrap_data_with_container("transform", W, stacked, self)
 
+    @keeps_what_was_fitted
     def _fit(self, X, y, agents, recorder=None):
         """Factorise X; return the right factor, and X with its parts stacked.
 
@@ -434,6 +436,7 @@ class PrivateDistributedNMF(
         setting = Setting(self, network, start, seeds)
         warn_of_leaks(protocol, setting, partition)
         plan = protocol.plan(setting)
+        protocol.check_data(setting, X)
         protocol.warn_of_cost(setting, plan)
         outcome, rows = run_fit(setting, plan, X, partition, callbacks, recorder)
         attributes = fitted_attributes(outcome.reports, rows, X.dtype)

@@ -147,6 +147,10 @@ class FitProtocol(Protocol):
         """Return a fit, ready to be run, or refuse it."""
         ...
 
+    def check_data(self, setting: Setting, X: Any) -> None:
+        """Refuse what only a process that holds all data can see beforehand."""
+        ...
+
     def warn_of_cost(self, setting: Setting, plan: Plan) -> None:
         """Warn of a fit that will take long."""
         ...

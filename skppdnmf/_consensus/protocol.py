@@ -66,6 +66,9 @@ class Consensus:
 
         return Plan(settings, setting.start[None], backend, None, build)
 
+    def check_data(self, setting: Setting, X: Any) -> None:
+        """Refuse nothing: any start can be moved."""
+
     def warn_of_cost(self, setting: Setting, plan: Plan) -> None:
         """Warn of a fit that will take long."""
         if self._encrypted(setting):

@@ -113,22 +113,21 @@ def run_local(
     pending: list[deque[Report]] = [deque() for _ in parties]
     finished = [False] * len(parties)
     last: Reports = [None] * len(parties)
-    several = min(effective_n_jobs(n_jobs), len(parties)) > 1
+    # More than there are agents would only make workers that have nothing to do.
+    n_workers = min(effective_n_jobs(n_jobs), len(parties))
     backend, _ = get_active_backend(prefer=prefer)
     threads = getattr(backend, "supports_sharedmem", False)
     turn_seconds = math.inf
-    # Before version 1.4 joblib took a given None for 1, whatever the context says.
-    jobs = {} if n_jobs is None else {"n_jobs": n_jobs}
     may_leave = on_dropout is not None
     stopping = False
     turn = 0
     with (
         single_threaded(),
-        Parallel(**jobs, prefer=prefer, max_nbytes=None) as parallel,
+        Parallel(n_jobs=n_workers, prefer=prefer, max_nbytes=None) as parallel,
     ):
         while True:
             turn_started = time.perf_counter()
-            side_by_side = several and (not threads or turn_seconds > _SHORT_TURN)
+            side_by_side = n_workers > 1 and (not threads or turn_seconds > _SHORT_TURN)
             present = membership.present
             calls = ((parties[i], inboxes[i], may_leave) for i in present)
             if side_by_side:

@@ -79,6 +79,17 @@ class SecureSumProtocol:
 
         return Plan(settings, starts, "threads", estimator.on_dropout, build)
 
+    def check_data(self, setting: Setting, X: Any) -> None:
+        """Refuse a start with rows that no sample would ever use."""
+        used = np.asarray(X.sum(axis=0)).ravel() > 0
+        dead = np.flatnonzero(~setting.start[:, used].any(axis=1))
+        if dead.size and used.any():
+            raise ValueError(
+                f"init has rows whose positive entries all lie on features that are "
+                f"zero in X: {dead[:5].tolist()}; under "
+                f'protocol="{self.name}" these components would stay unused'
+            )
+
     def warn_of_cost(self, setting: Setting, plan: Plan) -> None:
         """Say nothing: sums cost about what copying does."""
 

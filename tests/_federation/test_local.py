@@ -17,6 +17,7 @@ from _helpers import (
 from _sums import make_sum_agents
 from scipy import sparse
 
+from skppdnmf import PrivateDistributedNMF
 from skppdnmf._agent import Envelope, Report, Step
 from skppdnmf._federation import local
 from skppdnmf._federation.local import run_local
@@ -499,3 +500,15 @@ def test_nothing_arrives_of_those_that_have_left_nor_goes_to_them():
     edges = outcome.traffic.summary(range(3))["edges"]
     assert edges[0, 2]["messages"] == 3
     assert edges[1, 0]["messages"] == 4
+
+
+def test_more_jobs_than_agents_are_no_more_than_agents():
+    X = np.random.default_rng(0).random((12, 5))
+    fits = [
+        PrivateDistributedNMF(
+            2, partition=3, protocol="secure-sum", max_iter=2, tol=0, random_state=0,
+            n_jobs=n_jobs,
+        ).fit(X).components_
+        for n_jobs in (1, 10**6)
+    ]  # fmt: skip
+    np.testing.assert_array_equal(*fits)

@@ -318,3 +318,17 @@ def test_a_start_with_an_unused_row_is_refused():
     model = PrivateDistributedNMF(2, protocol="secure-sum", init=start)
     with pytest.raises(ValueError, match=r"rows without a positive entry: \[0\]"):
         model.fit(np.ones((9, 6)))
+
+
+def test_a_start_that_no_sample_uses_is_refused():
+    """Its components would stay unused, and the fit would call itself converged."""
+    X = np.random.default_rng(0).random((20, 5))
+    X[:, 3:] = 0.0
+    init = np.zeros((2, 5))
+    init[0, 0] = init[1, 4] = 1.0
+    estimator = model(2, init=init, partition=4)
+    with pytest.raises(ValueError, match=r"zero in X: \[1\]; .*would stay unused"):
+        estimator.fit(X)
+    init[1, 1] = 1.0
+    estimator.set_params(init=init).fit(X)
+    assert estimator.components_.any(axis=1).all()
