@@ -18,7 +18,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ._data.checks import check_federation, check_start, validate_samples
+from ._data.checks import (
+    check_federation,
+    check_start,
+    largest_entry,
+    validate_samples,
+)
 from ._data.partition import is_parts, stack_parts
 from ._fit.advice import advice
 from ._fit.callbacks import CallbackSupportMixin, FitCallbacks
@@ -487,6 +492,8 @@ class PrivateDistributedNMF(
         ------
         ValueError
             If X is invalid.
+        OverflowError
+            If an entry of W is more than the precision of X holds.
 
         Examples
         --------
@@ -501,7 +508,13 @@ class PrivateDistributedNMF(
         check_is_fitted(self)
         stacked = stack_parts(X)[0] if is_parts(X) else X
         data = validate_samples(self, stacked, reset=False)
-        W = self._solve(data).astype(data.dtype, copy=False)
+        W = self._solve(data)
+        if largest_entry(W) > float(np.finfo(data.dtype).max):
+            raise OverflowError(
+                f"an entry of W is {largest_entry(W):.3g}, more than {data.dtype} "
+                "holds; pass X as float64"
+            )
+        W = W.astype(data.dtype, copy=False)
         return self._with_labels(W, stacked) if is_parts(X) else W
 
     def inverse_transform(self, X):
@@ -576,6 +589,10 @@ class PrivateDistributedNMF(
             X, _ = stack_parts(X)
         X = validate_samples(self, X, reset=False)
         W = self._solve(X)
+        # By a power of two, which changes no bit: squares stay far from the ends of the
+        # number range.
+        scale = np.ldexp(1.0, -int(np.frexp(largest_entry(X))[1]))
+        X, W = X.astype(np.float64) * scale, W * scale
         if sample_weight is not None:
             weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True

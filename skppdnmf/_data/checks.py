@@ -17,7 +17,7 @@ _LARGEST_START = 1e100
 
 
 def validate_samples(estimator: Any, X: Any, reset: bool) -> Any:
-    """Return X as a float array or CSR matrix, nonnegative and in range.
+    """Return X as a float array or CSR matrix, nonnegative and, for a fit, in range.
 
     Parameters
     ----------
@@ -26,7 +26,8 @@ def validate_samples(estimator: Any, X: Any, reset: bool) -> Any:
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Data.
     reset : bool
-        Whether the estimator is being fitted.
+        Whether the estimator is being fitted. A fit squares the data; what solves each
+        sample's problem by itself does not, and takes any finite number.
 
     Returns
     -------
@@ -36,8 +37,8 @@ def validate_samples(estimator: Any, X: Any, reset: bool) -> Any:
     Raises
     ------
     ValueError
-        If X is not 2-D, finite, real, nonnegative and of a magnitude that can be
-        squared without overflow or underflow.
+        If X is not 2-D, finite, real, nonnegative and, for a fit, of a magnitude that
+        can be squared without overflow or underflow.
     """
     name = type(estimator).__name__
     X = validate_data(
@@ -54,8 +55,9 @@ def validate_samples(estimator: Any, X: Any, reset: bool) -> Any:
         X = X.copy()
         X.sum_duplicates()
     check_non_negative(X, f"{name} (input X)")
-    values = X.data if sparse.issparse(X) else X
-    largest = float(values.max(initial=0.0))
+    if not reset:
+        return X
+    largest = largest_entry(X)
     # Squares of the data must stay far from the ends of the number range.
     limit = np.sqrt(np.sqrt(np.finfo(X.dtype).max))
     if largest and not 1 / limit <= largest <= limit:
@@ -64,6 +66,12 @@ def validate_samples(estimator: Any, X: Any, reset: bool) -> Any:
             f"{1 / limit:.0e} to {limit:.0e} in {X.dtype}: rescale X"
         )
     return X
+
+
+def largest_entry(X: Any) -> float:
+    """Return the largest entry of nonnegative data, 0 if there is none."""
+    values = X.data if sparse.issparse(X) else X
+    return float(values.max(initial=0.0))
 
 
 def check_start(

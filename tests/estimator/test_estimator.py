@@ -230,9 +230,6 @@ def test_other_dtypes_become_double(X, dtype):
         (lambda X: X - 1, "Negative values in data passed to PrivateDistributedNMF"),
         (lambda X: X[0], "2D array"),
         (lambda X: X[:0], "0 sample"),
-        (lambda X: X * 1e300, "rescale X"),
-        (lambda X: X * 1e-300, "rescale X"),
-        (lambda X: (X * 1e-10).astype(np.float32) * np.float32(1e-10), "rescale X"),
         (lambda X: X + 1j, "[Cc]omplex"),
     ],
 )

@@ -123,9 +123,43 @@ def test_more_components_than_anything(X, n_components):
 def test_numbers_that_cannot_be_squared_are_refused(X, fitted, scale, dtype, convert):
     scaled = convert((X / 16).astype(dtype) * dtype(scale))
     assert scaled.max() > 0
-    for call in (model().fit, model().fit_transform, fitted.transform, fitted.score):
+    for call in (model().fit, model().fit_transform):
         with pytest.raises(ValueError, match=r"largest entry of X is .*rescale X"):
             call(scaled)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_sample_is_transformed_the_same_alone_and_in_any_company(
+    fitted, dtype, convert
+):
+    """Whatever its size: what solves row by row has no range for the batch."""
+    rng = np.random.default_rng(0)
+    exponents = np.linspace(-60, 60, 41) if dtype is np.float64 else np.arange(-37, 37)
+    rows = rng.random((len(exponents), fitted.n_features_in_))
+    X = (rows * 10.0 ** exponents[:, None]).astype(dtype)
+    together = fitted.transform(convert(X))
+    alone = np.concatenate([fitted.transform(convert(row[None])) for row in X])
+    np.testing.assert_array_equal(together, alone)
+    assert together.dtype == dtype
+    # In units of its own every row has the W that it has at a common size.
+    common = fitted.transform(rows)
+    scaled = together.astype(np.float64) / 10.0 ** exponents[:, None]
+    np.testing.assert_allclose(scaled, common, rtol=1e-3, atol=1e-4 * common.max())
+    scores = [fitted.score(convert(row[None])) for row in X]
+    expected = [fitted.score(row[None]) for row in rows]
+    np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_what_single_precision_cannot_hold_is_refused(fitted):
+    H = fitted.components_
+    X = np.full((1, H.shape[1]), 3e38, dtype=np.float32)
+    small = clone(fitted)
+    for name, value in vars(fitted).items():
+        setattr(small, name, value)
+    small.components_ = H * 1e-3
+    with pytest.raises(OverflowError, match="more than float32 holds"):
+        small.transform(X)
 
 
 @pytest.mark.parametrize(
