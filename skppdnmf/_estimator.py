@@ -166,7 +166,10 @@ class PrivateDistributedNMF(
         The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seeds the random graph, the common start and, since all agents run in one
-        process, their masks; never keys or encryption noise.
+        process, their masks; never keys or encryption noise. With None graph and start
+        come from numpy's global generator and masks from the operating system: after
+        ``numpy.random.seed`` fits under "secure-sum" repeat themselves, those under
+        "consensus" only up to their masks.
     verbose : int, default=0
         1 shows a progress bar with error and traffic, 2 also a line for each
         iteration.

@@ -88,3 +88,18 @@ def test_the_right_factor_comes_back(X, n_components):
     assert_allclose(again, W, rtol=1e-6, atol=1e-8)
     sparse_again = fitted.inverse_transform(sparse.csr_array(W))
     assert_allclose(sparse_again, W @ fitted.components_, rtol=1e-12)
+
+
+def test_the_global_seed_repeats_sums_and_all_but_masks():
+    """As the documentation of `random_state` says."""
+    X = np.random.default_rng(0).random((20, 6))
+    found = []
+    for parameters in ({"protocol": "secure-sum"}, {"encryption": "simulated"}):
+        fits = []
+        for _ in range(2):
+            np.random.seed(3)  # noqa: NPY002 - this generator is what it is about
+            estimator = PrivateDistributedNMF(2, max_iter=4, tol=0, **parameters)
+            fits.append(estimator.fit(X).components_)
+        found.append(np.abs(fits[0] - fits[1]).max())
+    assert found[0] == 0.0
+    assert 0.0 < found[1] < 0.1
