@@ -61,7 +61,7 @@ def run_local(
     prefer: str = "threads",
     observer: Observer | None = None,
     on_dropout: str | None = None,
-    warn_of_departure: Callable[[list[int]], None] | None = None,
+    check_departure: Callable[[list[int]], None] | None = None,
     tap: Callable[[int, Envelope], None] | None = None,
     serialise: bool = False,
 ) -> Outcome:
@@ -87,8 +87,9 @@ def run_local(
         (`CorruptedMessageError`): end the fit by a `DropoutError`, or go on without
         it. None for agents that cannot do without each other: the exception itself.
         Any other exception is a fault of the program and ends the fit.
-    warn_of_departure : callable or None, default=None
-        Called with those that are left after agents have left.
+    check_departure : callable or None, default=None
+        Called with those that would be left before others are told that agents have
+        left; raises `DropoutError` if the fit may not go on with them.
     tap : callable or None, default=None
         Called with the number of the turn and each envelope that is sent in it.
     serialise : bool, default=False
@@ -145,9 +146,9 @@ def run_local(
                     _blame(failures, i, error, membership)
             progress = inboxes[0] is None or bool(failures)
             if failures and on_dropout is not None:
-                steps += _part(names, parties, membership, failures, on_dropout)
-                if warn_of_departure is not None:
-                    warn_of_departure(membership.present)
+                steps += _part(
+                    names, parties, membership, failures, on_dropout, check_departure
+                )
             inboxes = [[] for _ in parties]
             here = set(membership.present)
             for i, step in steps:
@@ -232,6 +233,7 @@ def _leave(
     membership: Membership,
     failures: dict[int, Exception],
     policy: str,
+    check: Callable[[list[int]], None] | None,
 ) -> None:
     """Take agents off the roster, or give up."""
     who = ", ".join(sorted(names[i] for i in failures))
@@ -243,6 +245,13 @@ def _leave(
             f"{who} dropped out and the round was given up ({first}); nothing that "
             'was sent shows a summand. on_dropout="continue" goes on without'
         ) from first
+    if check is not None:
+        try:
+            check([i for i in membership.present if i not in failures])
+        except DropoutError as error:
+            raise DropoutError(
+                f"{who} dropped out and the fit cannot go on: {error}"
+            ) from error
     membership.leave(failures)
     warn_user(
         f"{who} dropped out and the round was given up ({first}); the fit goes on "
@@ -257,6 +266,7 @@ def _part(
     membership: Membership,
     failures: dict[int, Exception],
     policy: str,
+    check: Callable[[list[int]], None] | None,
 ) -> list[tuple[int, Step]]:
     """Go on without some, and without those that are found lost then.
 
@@ -264,7 +274,7 @@ def _part(
     """
     steps: list[tuple[int, Step]] = []
     while failures:
-        _leave(names, membership, failures, policy)
+        _leave(names, membership, failures, policy, check)
         told, failures = _tell(names, parties, membership, failures)
         steps += told
     return steps

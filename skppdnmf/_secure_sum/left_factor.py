@@ -29,6 +29,10 @@ _LEFT_TOL = 0.2
 _FIRST_CUT = (16, 4)
 _LAST_CUT = (30, 2)
 _NOISE = 4.0
+# How far entries are moved, at most, from the last left factor when a sum was given up.
+# Less would leave the totals at both points much alike; more would cost a fit in which
+# an agent is lost at the end.
+_MOVE = 0.2
 
 
 class LeftPath:
@@ -150,6 +154,31 @@ class LeftPath:
         """
         after = copy(self)
         after._advance(words, fresh)
+        return after
+
+    def move_on(self, n_departures: int) -> LeftPath:
+        """Leave the point of a sum that was given up for another.
+
+        A lost agent may know the total at the old point. The new one is the last left
+        factor, not extrapolated, with every entry multiplied by a factor that is
+        public and different after each departure: extrapolation may be nothing.
+
+        Parameters
+        ----------
+        n_departures : int
+            Departures of the run so far.
+
+        Returns
+        -------
+        LeftPath
+            At another point, without an iteration in between.
+        """
+        after = copy(self)
+        rng = np.random.default_rng([n_departures, self.iteration + 1])
+        factors = rng.uniform(1.0 - _MOVE, 1.0 + _MOVE, self._current.shape)
+        after.point = self._current * factors
+        after.weights = np.zeros(self.n_starts)
+        after._refresh()
         return after
 
     def _advance(self, words: NDArray[np.uint64] | Totals, fresh: bool) -> None:
