@@ -102,10 +102,11 @@ def run_local(
 
     Raises
     ------
-    RuntimeError
-        If no agent can go on.
     DropoutError
-        If an agent was lost and the fit cannot, or may not, go on.
+        If an agent was lost and the fit cannot, or may not, go on, or if all wait for
+        each other.
+    CorruptedMessageError
+        If what was sent is no envelope, or is for nobody in the run.
     """
     parties: list[Any] = list(agents)
     traffic = Traffic()
@@ -159,7 +160,7 @@ def run_local(
                         tap(turn, envelope)
                     if serialise:
                         envelope = Envelope.from_bytes(envelope.to_bytes(), i)
-                    inbox = inboxes[envelope.receiver]
+                    inbox = inboxes[_receiver(envelope, i, names)]
                     # Of those that have left nothing arrives any more.
                     if inbox is not None and {i, envelope.receiver} <= here:
                         inbox.append(envelope)
@@ -182,11 +183,22 @@ def run_local(
                 break
             if not progress:
                 waiting = [names[i] for i in membership.present if not finished[i]]
-                raise RuntimeError(f"no agent can go on; waiting: {waiting[:5]}")
+                raise DropoutError(f"no agent can go on; waiting: {waiting[:5]}")
     for i in membership.gone:  # also after the observer has had enough
         last[i] = None
     converged = all(report.stopped for report in last if report is not None)
     return Outcome(last, converged, traffic, membership)
+
+
+def _receiver(envelope: Envelope, sender: int, names: Sequence[str]) -> int:
+    """Return who is to get an envelope, if there is such an agent."""
+    if not 0 <= envelope.receiver < len(names):
+        raise CorruptedMessageError(
+            f"envelope from {names[sender]} for agent {envelope.receiver}, there "
+            f"are {len(names)}",
+            sender=sender,
+        )
+    return envelope.receiver
 
 
 def _turn(

@@ -128,6 +128,8 @@ class LeftPath:
         """
         after = copy(self)
         squared_norm, n_samples = read_setup(words)
+        if not squared_norm < np.inf:
+            raise OverflowError(f"the total of ||X||^2 is {squared_norm}; rescale X")
         after.squared_norm, after._n_samples = squared_norm, n_samples
         after.fixed_point = self.fixed_point.bounded(squared_norm, n_samples)
         settings = self.settings
@@ -186,7 +188,10 @@ class LeftPath:
         totals = words
         if not isinstance(totals, Totals) and len(totals) > self.n_words:
             norm, totals = np.split(totals, [len(totals) - self.n_words])
-            self.squared_norm = self.fixed_point.read_rounded_norm(norm)
+            squared_norm = self.fixed_point.read_rounded_norm(norm)
+            if not squared_norm < np.inf:
+                raise OverflowError(f"the total of ||X||^2 is {squared_norm}, rounded")
+            self.squared_norm = squared_norm
         if not isinstance(totals, Totals):
             totals = self.fixed_point.decode(totals, self.n_starts)
         factors = self._inverse_norms()
