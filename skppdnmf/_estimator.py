@@ -127,10 +127,12 @@ class PrivateDistributedNMF(
         collude and still cut nobody off but with a probability below 2**-40.
     on_dropout : {"raise", "continue"}, default="raise"
         Whether a fit under "secure-sum" in which an agent is lost ends by a
-        `DropoutError`, or warns and goes on without it, with fresh masks. Totals
-        over fewer agents, compared with those before, tell the others about what
-        the lost agent's share was. ``||X||^2`` and the number of samples, which
-        scale the rounding and `tol`, stay those of all agents.
+        `DropoutError`, or warns and goes on without it, with fresh masks. It goes on
+        from another point than that of the sum that was given up, and only with
+        three agents or more that have samples. Totals over fewer agents, compared
+        with those before, still tell what the lost agent's share was, nearly.
+        ``||X||^2`` and the number of samples, which scale the rounding and `tol`,
+        stay those of all agents.
     alpha_W : float, default=0.0
         Weight of the penalty on the right factor, as in `sklearn.decomposition.NMF`.
         The agents minimise
@@ -363,7 +365,9 @@ class PrivateDistributedNMF(
             If the fixed-point numbers do not fit the key's plaintext, or a total
             does not fit 64 bits.
         DropoutError
-            If an agent is lost and `on_dropout` is "raise", or the others cannot go on.
+            If an agent is lost and `on_dropout` is "raise", or the others cannot go
+            on: they are fewer than three with samples, cannot reach each other, or
+            share too few keys.
 
         Examples
         --------

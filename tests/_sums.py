@@ -141,14 +141,15 @@ class Summing:
 
     def _take(self, letters, total):
         letters = list(letters)
-        while total is not None:
-            assert not self.over, "a total after the last"
-            self.totals.append(total)
-            self.over = total.last or len(self.totals) == len(self.summands)
-            if self.over:
-                self.one.end()
-                break
-            self.begun += 1
+        while total is not None or self.one.awaits_summand:
+            assert not self.over, "a sum after the last"
+            if total is not None:
+                self.totals.append(total)
+                self.over = total.last or len(self.totals) == len(self.summands)
+                if self.over:
+                    self.one.end()
+                    break
+                self.begun += 1
             letters += self.one.begin(self.summands[len(self.totals)])
             more, total = self.one.advance([])
             letters += more

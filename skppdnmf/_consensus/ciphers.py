@@ -15,6 +15,7 @@ scheme is another class here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -166,6 +167,10 @@ class PlainLayout(NamedTuple):
     masking: str
 
 
+# Without encryption; beyond the magnitudes that data may have, and far from overflow.
+_LARGEST_NUMBER = 1e120
+
+
 def _check_length(array: Any, layout: Any, name: str) -> np.ndarray:
     """Return a 1-D float array of the layout's length."""
     array = np.asarray(array, dtype=np.float64)
@@ -178,7 +183,23 @@ def _check_length(array: Any, layout: Any, name: str) -> np.ndarray:
 def _numbers(payload: Payload) -> Any:
     """Return bare numbers, read where they came over a wire."""
     data = payload.data
-    return read_numbers(data) if isinstance(data, bytes) else data
+    if not isinstance(data, bytes):
+        return data
+    numbers = read_numbers(data)
+    _check_magnitude(numbers, _LARGEST_NUMBER)
+    return numbers
+
+
+def _check_magnitude(numbers: np.ndarray, most: Any) -> None:
+    """Refuse numbers from a wire with which one cannot go on computing."""
+    if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
+        raise CorruptedMessageError("payload holds numbers that are not finite")
+    largest = max((abs(number) for number in numbers.tolist()), default=0)
+    if largest > most:
+        raise CorruptedMessageError(
+            f"payload holds a number of magnitude 2**{math.log2(largest):.0f}, at most "
+            f"2**{math.log2(most):.0f} is possible"
+        )
 
 
 class PlainCipher:
@@ -354,13 +375,19 @@ class SimulatedCipher:
     def _check(self, message: Payload, kind: int, layout: SlotLayout) -> np.ndarray:
         """Refuse a message of another layout."""
         data = message.data
-        if not isinstance(data, np.ndarray):
+        from_wire = not isinstance(data, np.ndarray)
+        if from_wire:
             data = read_numbers(data)
         if (
             data.shape != (layout.n_values,)
             or message.n_bytes != self._sizes(kind, layout)[1]
         ):
             raise CorruptedMessageError(f"message of another layout than {layout}")
+        if from_wire:
+            bits = layout.value_bits if kind == REQUEST else layout.reply_bits
+            _check_magnitude(data, 1 << bits)
+            if data.dtype.kind == "f" and (data != np.rint(data)).any():
+                raise CorruptedMessageError("payload holds numbers that are not whole")
         return data
 
     def request(self, values: Any, layout: SlotLayout) -> Payload:

@@ -193,6 +193,12 @@ class Factors:
         left, right = self._penalties()
         self._left_penalty = left.rescaled(unit)
         self._right_penalty = right.rescaled(1.0 / unit)
+        weights = (*self._left_penalty[:2], *self._right_penalty[:2])
+        if not all(map(math.isfinite, weights)):
+            raise OverflowError(
+                f"{self.name}: with the unit {unit:g} of the left factor a penalty is "
+                "not finite; rescale X"
+            )
         self.solve_right()
         size = float(np.trace(self._gram)) / len(self._gram) + self._left_penalty.l2
         if not math.isfinite(size):

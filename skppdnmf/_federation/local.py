@@ -61,7 +61,7 @@ def run_local(
     prefer: str = "threads",
     observer: Observer | None = None,
     on_dropout: str | None = None,
-    warn_of_departure: Callable[[list[int]], None] | None = None,
+    check_departure: Callable[[list[int]], None] | None = None,
     tap: Callable[[int, Envelope], None] | None = None,
     serialise: bool = False,
 ) -> Outcome:
@@ -87,8 +87,9 @@ def run_local(
         (`CorruptedMessageError`): end the fit by a `DropoutError`, or go on without
         it. None for agents that cannot do without each other: the exception itself.
         Any other exception is a fault of the program and ends the fit.
-    warn_of_departure : callable or None, default=None
-        Called with those that are left after agents have left.
+    check_departure : callable or None, default=None
+        Called with those that would be left before others are told that agents have
+        left; raises `DropoutError` if the fit may not go on with them.
     tap : callable or None, default=None
         Called with the number of the turn and each envelope that is sent in it.
     serialise : bool, default=False
@@ -101,10 +102,11 @@ def run_local(
 
     Raises
     ------
-    RuntimeError
-        If no agent can go on.
     DropoutError
-        If an agent was lost and the fit cannot, or may not, go on.
+        If an agent was lost and the fit cannot, or may not, go on, or if all wait for
+        each other.
+    CorruptedMessageError
+        If what was sent is no envelope, or is for nobody in the run.
     """
     parties: list[Any] = list(agents)
     traffic = Traffic()
@@ -144,9 +146,9 @@ def run_local(
                     _blame(failures, i, error, membership)
             progress = inboxes[0] is None or bool(failures)
             if failures and on_dropout is not None:
-                steps += _part(names, parties, membership, failures, on_dropout)
-                if warn_of_departure is not None:
-                    warn_of_departure(membership.present)
+                steps += _part(
+                    names, parties, membership, failures, on_dropout, check_departure
+                )
             inboxes = [[] for _ in parties]
             here = set(membership.present)
             for i, step in steps:
@@ -157,7 +159,7 @@ def run_local(
                         tap(turn, envelope)
                     if serialise:
                         envelope = Envelope.from_bytes(envelope.to_bytes(), i)
-                    inbox = inboxes[envelope.receiver]
+                    inbox = inboxes[_receiver(envelope, i, names)]
                     # Of those that have left nothing arrives any more.
                     if inbox is not None and {i, envelope.receiver} <= here:
                         inbox.append(envelope)
@@ -180,11 +182,22 @@ def run_local(
                 break
             if not progress:
                 waiting = [names[i] for i in membership.present if not finished[i]]
-                raise RuntimeError(f"no agent can go on; waiting: {waiting[:5]}")
+                raise DropoutError(f"no agent can go on; waiting: {waiting[:5]}")
     for i in membership.gone:  # also after the observer has had enough
         last[i] = None
     converged = all(report.stopped for report in last if report is not None)
     return Outcome(last, converged, traffic, membership)
+
+
+def _receiver(envelope: Envelope, sender: int, names: Sequence[str]) -> int:
+    """Return who is to get an envelope, if there is such an agent."""
+    if not 0 <= envelope.receiver < len(names):
+        raise CorruptedMessageError(
+            f"envelope from {names[sender]} for agent {envelope.receiver}, there "
+            f"are {len(names)}",
+            sender=sender,
+        )
+    return envelope.receiver
 
 
 def _turn(
@@ -231,6 +244,7 @@ def _leave(
     membership: Membership,
     failures: dict[int, Exception],
     policy: str,
+    check: Callable[[list[int]], None] | None,
 ) -> None:
     """Take agents off the roster, or give up."""
     who = ", ".join(sorted(names[i] for i in failures))
@@ -242,6 +256,13 @@ def _leave(
             f"{who} dropped out and the round was given up ({first}); nothing that "
             'was sent shows a summand. on_dropout="continue" goes on without'
         ) from first
+    if check is not None:
+        try:
+            check([i for i in membership.present if i not in failures])
+        except DropoutError as error:
+            raise DropoutError(
+                f"{who} dropped out and the fit cannot go on: {error}"
+            ) from error
     membership.leave(failures)
     warn_user(
         f"{who} dropped out and the round was given up ({first}); the fit goes on "
@@ -256,6 +277,7 @@ def _part(
     membership: Membership,
     failures: dict[int, Exception],
     policy: str,
+    check: Callable[[list[int]], None] | None,
 ) -> list[tuple[int, Step]]:
     """Go on without some, and without those that are found lost then.
 
@@ -263,7 +285,7 @@ def _part(
     """
     steps: list[tuple[int, Step]] = []
     while failures:
-        _leave(names, membership, failures, policy)
+        _leave(names, membership, failures, policy, check)
         told, failures = _tell(names, parties, membership, failures)
         steps += told
     return steps

@@ -12,7 +12,7 @@ from .._federation.memo import Memo
 from .._nmf.admm import squared_norm
 from .._protocol import FitProtocol, Hooks, Plan, Setting
 from .._warn import warn_user
-from ..exceptions import PrivacyWarning
+from ..exceptions import DropoutError, PrivacyWarning
 from .callbacks import FitCallbacks
 from .history import HistoryRow, Observer, fitted_attributes
 from .progress import Progress
@@ -110,18 +110,18 @@ def run_fit(
             prefer=plan.backend,
             observer=observe,
             on_dropout=plan.on_dropout,
-            warn_of_departure=lambda left: _warn_of_departure(partition, left),
+            check_departure=lambda left: _check_departure(partition, left),
             tap=None if recorder is None else recorder.sent,
         )
     return Fit(outcome, watch.rows)
 
 
-def _warn_of_departure(partition: Partition, left: list[int]) -> None:
-    """Warn where too few agents are left for a sum to hide anything."""
+def _check_departure(partition: Partition, left: list[int]) -> None:
+    """Refuse to go on where too few agents are left for a sum to hide anything."""
     n_holders = sum(bool(partition.sizes[i]) for i in left)
-    if n_holders == LEAST_HOLDERS - 1:
-        warn_user(
-            "two agents that have samples are left, and the secure sum hides nothing "
-            "of one from the other: each subtracts its own summand from the total",
-            PrivacyWarning,
+    if n_holders < LEAST_HOLDERS:
+        raise DropoutError(
+            f"n_holders={n_holders} agents that have samples are left, at least "
+            f"{LEAST_HOLDERS} are needed: of two, each subtracts its own summand from "
+            "a total and has the other's"
         )

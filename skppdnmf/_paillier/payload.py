@@ -15,8 +15,8 @@ MAGIC = b"SKPN"
 VERSION = 1
 REQUEST, REPLY = 1, 2
 KINDS = {REQUEST: "request", REPLY: "reply"}
-# magic, version, kind, masking, slot count | key id | layout | ciphertexts
-_HEADER = struct.Struct(">4sBBBx16sQHHII")
+# magic, version, kind, masking, 0 | key id | layout | ciphertexts
+_HEADER = struct.Struct(">4sBBBB16sQHHII")
 HEADER_BYTES = _HEADER.size
 PLAIN_VALUE_BYTES = 8  # a float64
 # Of bare numbers: kind of dtype, bytes of each (0 for doubles), count
@@ -101,6 +101,10 @@ def read_numbers(data: bytes) -> np.ndarray:
         raise CorruptedMessageError(
             f"payload of {len(data)} bytes, {count} numbers take {end}"
         )
+    if data[_NUMBERS.size : HEADER_BYTES].strip(b" ") or data[end:].strip(b"\0"):
+        raise CorruptedMessageError(
+            f"payload of {len(data)} bytes holds more than its {count} numbers"
+        )
     if not width:
         return np.frombuffer(data[HEADER_BYTES:end], dtype=">f8").astype(np.float64)
     integers = [
@@ -142,6 +146,7 @@ def header(kind: int, key_id: bytes, layout: SlotLayout) -> bytes:
         VERSION,
         kind,
         MASKINGS.index(layout.masking),
+        0,
         key_id,
         layout.n_values,
         layout.value_bits,
@@ -161,12 +166,16 @@ def check_header(data: bytes, kind: int, key_id: bytes, layout: SlotLayout) -> N
         raise CorruptedMessageError(
             f"message of {len(data)} bytes is shorter than its header ({HEADER_BYTES})"
         )
-    magic, version, got_kind, masking, got_id, *numbers = _HEADER.unpack_from(data)
+    magic, version, got_kind, masking, filler, got_id, *numbers = _HEADER.unpack_from(
+        data
+    )
     if magic != MAGIC or version != VERSION:
         raise CorruptedMessageError(
             f"not a message of format {MAGIC!r} version {VERSION}: "
             f"{magic!r} version {version}"
         )
+    if filler:
+        raise CorruptedMessageError(f"byte 7 of a message is {filler}, expected 0")
     if got_id != key_id:
         raise WrongKeyError(
             f"message for key {got_id.hex()}, but this is key {key_id.hex()}"

@@ -21,6 +21,7 @@ MAX_VALUE_BITS = 4096
 EXACT_BITS = 53  # integers up to 2**53 are exact in a float64
 _SIGN_BITS = 1
 _GUARD_BITS = 1  # lets the owner notice an answer that overflowed its slot
+_SECRET = ("masks", "dither")  # their values stand in no message
 
 
 def slot_width(value_bits: int, mask_bits: int) -> int:
@@ -187,7 +188,8 @@ def as_integers(values: Any, n_values: int, name: str) -> np.ndarray:
     if array.dtype.kind == "O":
         for value in array:
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
-                raise TypeError(f"{name} should hold integers, got {value!r}")
+                found = type(value).__name__ if name in _SECRET else repr(value)
+                raise TypeError(f"{name} should hold integers, got {found}")
         return array
     raise TypeError(f"{name} should hold integers, got dtype {array.dtype}")
 
@@ -232,14 +234,15 @@ def check_masks(masks: Any, layout: SlotLayout) -> Any:
         array = as_integers(masks, layout.n_values, "masks")
         low, high = extrema(array)
     elif isinstance(masks, bool) or not isinstance(masks, int | np.integer):
-        raise TypeError(f"masks={masks!r} should be one integer under masking='scalar'")
+        raise TypeError(
+            "masks should be one integer under masking='scalar', got "
+            f"{type(masks).__name__}"
+        )
     else:
         low = high = int(masks)
     if low < 1 or high > limit:
-        worst = low if low < 1 else high
         raise OverflowError(
-            f"masks holds {worst}, outside 1 <= G <= {limit} "
-            f"(mask_bits={layout.mask_bits})"
+            f"a mask lies outside 1 <= G <= {limit} (mask_bits={layout.mask_bits})"
         )
     if array is None:
         return high
@@ -262,13 +265,10 @@ def check_dither(dither: Any, masks: Any, layout: SlotLayout) -> np.ndarray:
             twice = array + array
             wrong = (twice > masks) | (twice <= -masks)
             outside = bool(wrong.any())
-            if outside:
-                low = high = int(array[wrong][0])
         if not outside:
             return array
-    worst = low if -low >= high else high
     raise OverflowError(
-        f"dither holds {worst}, outside (-G/2, G/2] (mask_bits={layout.mask_bits})"
+        f"a dither lies outside (-G/2, G/2] (mask_bits={layout.mask_bits})"
     )
 
 

@@ -18,7 +18,7 @@ from .._agent import Address, Departure, Envelope, Letters, Report, Step
 from .._nmf import admm
 from .._nmf.hals import hals
 from .._protocol import call
-from ..exceptions import CorruptedMessageError
+from ..exceptions import CorruptedMessageError, DropoutError
 from .exchange import SecureSum, Total
 from .left_factor import LeftPath, row_norms
 from .messages import PROTOCOL_CODE, SUM_KIND_NAMES, SumMessage
@@ -196,8 +196,8 @@ class SumAgent:
     def _go_on(self, letters: Letters, total: Total | None) -> None:
         """Learn from totals and begin the next sums, one iteration at most."""
         self._outbox += letters
-        while total is not None:
-            words = self._learn(total)
+        while total is not None or self._sum.awaits_summand:
+            words = self._another_summand() if total is None else self._learn(total)
             if words is not None:
                 self._outbox += self._sum.begin(words)
             if self._report is not None:
@@ -209,6 +209,8 @@ class SumAgent:
         """Take a total; return the next summand, or None at the end."""
         if total.step == 0:
             path = self.path = self._compute(LeftPath.set_up, self.path, total.words)
+            if self._sum.fresh:
+                path = self._move_on()
             if not path.settings.exact:
                 self.X = path.fixed_point.round_samples(self.X)
                 self._sample_unit = path.fixed_point.sample_unit
@@ -224,11 +226,33 @@ class SumAgent:
             self._end_iteration(total)
         if self.finished:
             return None
-        if total.step == 0 and not path.settings.exact:
-            # With the first totals goes the norm of what has been rounded.
+        if total.step == 0 and not path.settings.exact and not self._sum.fresh:
+            # With the first totals goes the norm of what has been rounded; not over
+            # other agents than those whose norm has been summed before.
             norm = path.fixed_point.rounded_norm_words(self._blocks)
             return np.concatenate([norm, self._words])
         return self._words
+
+    def _another_summand(self) -> NDArray[np.uint64]:
+        """Return a summand for a sum that was given up, but not the same again."""
+        if self.path.iteration < 0:
+            # These words depend on nothing that could be changed.
+            if self._sum.exposed:
+                who = ", ".join(map(self._address.name_of, sorted(self._sum.lost)))
+                raise DropoutError(
+                    f"{who} dropped out in the first sum and one of them may know its "
+                    "total: summed anew without them, the norm and the number of the "
+                    "samples would show it those of the others that were lost"
+                )
+            return setup_words(squared_norms(self.X))
+        path = self._move_on()
+        self._solve_right(_SWEEPS if path.iteration else _FIRST_SWEEPS)
+        return self._words
+
+    def _move_on(self) -> LeftPath:
+        """Go to a point at which nothing has been summed."""
+        self.path = self._compute(LeftPath.move_on, self.path, self._n_departures)
+        return self.path
 
     def _end_iteration(self, total: Total) -> None:
         """Report, and solve the right factors for the next points."""
@@ -254,6 +278,8 @@ class SumAgent:
             self._words = self._words[:0]
             self._sum.end()
             return
+        if self._sum.fresh:
+            path = self._move_on()
         if len(path.kept) < len(self._W):
             self._W = self._W[path.kept]
             self._extrapolated = self._extrapolated[path.kept]

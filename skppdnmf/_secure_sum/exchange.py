@@ -2,7 +2,8 @@
 
 The stages are those of Bonawitz et al. (CCS 2017) as far as both have them: keys are
 advertised, masked inputs collected. Nothing is unmasked by others: when an agent is
-lost a sum is void, the agents bring each other to the last total and begin anew.
+lost a sum is void, the agents bring each other to the last total and begin anew, with
+other summands.
 """
 
 from __future__ import annotations
@@ -104,6 +105,15 @@ class SecureSum:
     ----------
     n_rounds : int
         Sums in which the agent has taken part, those given up included.
+    awaits_summand : bool
+        Whether a sum was given up and `begin` is due, with another summand.
+    fresh : bool
+        Whether the next total is the first over another set of agents.
+    lost : frozenset of int
+        Who has been lost in the course of the present sum.
+    exposed : bool
+        Whether one of several that were lost may know the total over them: the same
+        summands must not be summed again.
 
     Examples
     --------
@@ -148,7 +158,11 @@ class SecureSum:
         self._words = self._last = _NO_WORDS
         self._stopping = self._last_of_all = False
         self._learnt = -1
-        self._fresh = False
+        self.fresh = False
+        self.awaits_summand = False
+        self.lost: frozenset[int] = frozenset()
+        # Whether one of them was the root, after this agent's summand had gone up.
+        self._lost_root = False
         self._news: Total | None = None
         self._over = False
         self._notes = notes
@@ -158,6 +172,11 @@ class SecureSum:
     def alone(self) -> bool:
         """Whether there is nobody to sum with."""
         return len(self._tree.children) == 1
+
+    @property
+    def exposed(self) -> bool:
+        """Whether the same summands must not be summed again."""
+        return self._lost_root and len(self.lost) > 1
 
     def start(self, words: Words) -> Letters:
         """Agree on keys, then sum these words.
@@ -190,6 +209,7 @@ class SecureSum:
             Receivers and messages.
         """
         self._words = words
+        self.awaits_summand = False
         self._begin_sum()
         return self._sent()
 
@@ -215,7 +235,7 @@ class SecureSum:
             Receivers and messages.
         total : Total or None
             The next total, if it is there; call `begin` before the next `advance`,
-            unless the sums are over.
+            unless the sums are over. Call it as well if `awaits_summand`.
 
         Raises
         ------
@@ -245,8 +265,10 @@ class SecureSum:
         """Take note that others have dropped out: the present sum is void.
 
         The agents first bring each other to the last total that any of them has
-        learnt, so that no two totals of the same summands are ever formed, and then
-        begin the next sum anew, without the others and with fresh masks.
+        learnt. Then they await a summand for the next sum, which is over those that
+        are left, with fresh masks. One that was lost may have learnt the total of the
+        sum that was given up: the difference of two totals of the same summands would
+        tell it the summand of any other that was lost.
 
         Parameters
         ----------
@@ -265,6 +287,10 @@ class SecureSum:
             If the agents that are left cannot reach each other, or share too few
             keys.
         """
+        summing = self.stage is Stage.COLLECT_MASKED_INPUTS
+        if self._tree.root in others and summing and not self._waiting:
+            self._lost_root = True
+        self.lost |= set(others)
         self._dropped |= set(others)
         self._epoch += 1
         self._tree = self._trees(self._dropped)
@@ -508,15 +534,19 @@ class SecureSum:
             {int(k): keys[k] for k in links if k in keys and k != self.number},
         )
         self._keys = {}
-        self._begin_sum()
+        if self._epoch:
+            self._await_summand()
+        else:
+            self._begin_sum()
 
     def _learn(self, words: Words, last: bool) -> None:
         """Note a total."""
         self._learnt += 1
         self._last, self._last_of_all = words, last
         self.stage = Stage.IDLE
-        self._news = Total(self._learnt, words, self._fresh, last)
-        self._fresh = False
+        self._news = Total(self._learnt, words, self.fresh, last)
+        self.fresh = False
+        self.lost, self._lost_root = frozenset(), False
         if self._notes is not None:
             self._notes.total(self._learnt, words)
 
@@ -526,12 +556,15 @@ class SecureSum:
             self._begin_keys()
         elif learnt > self._learnt:
             self._learn(words, last)
-            self._fresh = True
+            self.fresh = True
         else:
-            self._fresh = True
-            self.stage = Stage.IDLE
-            if not self._over:
-                self._begin_sum()
+            self.fresh = True
+            self._await_summand()
+
+    def _await_summand(self) -> None:
+        """Have another summand made for the sum that was given up."""
+        self.stage = Stage.IDLE
+        self.awaits_summand = not self._over
 
     def _sent(self) -> Letters:
         """Return what is to be sent, once."""

@@ -29,6 +29,10 @@ _LEFT_TOL = 0.2
 _FIRST_CUT = (16, 4)
 _LAST_CUT = (30, 2)
 _NOISE = 4.0
+# How far entries are moved, at most, from the last left factor when a sum was given up.
+# Less would leave the totals at both points much alike; more would cost a fit in which
+# an agent is lost at the end.
+_MOVE = 0.2
 
 
 class LeftPath:
@@ -124,6 +128,8 @@ class LeftPath:
         """
         after = copy(self)
         squared_norm, n_samples = read_setup(words)
+        if not squared_norm < np.inf:
+            raise OverflowError(f"the total of ||X||^2 is {squared_norm}; rescale X")
         after.squared_norm, after._n_samples = squared_norm, n_samples
         after.fixed_point = self.fixed_point.bounded(squared_norm, n_samples)
         settings = self.settings
@@ -152,12 +158,40 @@ class LeftPath:
         after._advance(words, fresh)
         return after
 
+    def move_on(self, n_departures: int) -> LeftPath:
+        """Leave the point of a sum that was given up for another.
+
+        A lost agent may know the total at the old point. The new one is the last left
+        factor, not extrapolated, with every entry multiplied by a factor that is
+        public and different after each departure: extrapolation may be nothing.
+
+        Parameters
+        ----------
+        n_departures : int
+            Departures of the run so far.
+
+        Returns
+        -------
+        LeftPath
+            At another point, without an iteration in between.
+        """
+        after = copy(self)
+        rng = np.random.default_rng([n_departures, self.iteration + 1])
+        factors = rng.uniform(1.0 - _MOVE, 1.0 + _MOVE, self._current.shape)
+        after.point = self._current * factors
+        after.weights = np.zeros(self.n_starts)
+        after._refresh()
+        return after
+
     def _advance(self, words: NDArray[np.uint64] | Totals, fresh: bool) -> None:
         """Make the next step in a copy, whose arrays are those of the point before."""
         totals = words
         if not isinstance(totals, Totals) and len(totals) > self.n_words:
             norm, totals = np.split(totals, [len(totals) - self.n_words])
-            self.squared_norm = self.fixed_point.read_rounded_norm(norm)
+            squared_norm = self.fixed_point.read_rounded_norm(norm)
+            if not squared_norm < np.inf:
+                raise OverflowError(f"the total of ||X||^2 is {squared_norm}, rounded")
+            self.squared_norm = squared_norm
         if not isinstance(totals, Totals):
             totals = self.fixed_point.decode(totals, self.n_starts)
         factors = self._inverse_norms()

@@ -49,6 +49,8 @@ class Totals(NamedTuple):
 
 def _rounded_down(value: float) -> str:
     """Three digits of a large number, not more than it."""
+    if value < 1:
+        return "0: no scale is small enough"
     digit = 10 ** max(0, math.floor(math.log10(value)) - 2)
     return f"{value // digit * digit:.3g}"
 

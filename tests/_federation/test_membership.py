@@ -106,7 +106,7 @@ def test_all_that_are_left_are_told_the_same(fates):
     names = [f"agent {i}" for i in range(len(agents))]
     left = []
     outcome = run_local(
-        agents, names, on_dropout="continue", warn_of_departure=left.append
+        agents, names, on_dropout="continue", check_departure=left.append
     )
     membership = outcome.membership
     check(membership, set(membership.gone))
@@ -124,13 +124,12 @@ def test_all_that_are_left_are_told_the_same(fates):
     assert [report is None for report in outcome.reports] == [
         i in membership.gone for i in range(len(agents))
     ]
-    if membership.departures:
-        assert left[-1] == membership.present
-        # Those that cannot be told are lost with the first.
-        later = [turn for turn, deaf in fates if turn in turns and not deaf]
-        assert len(left) == len({min(turns), *later})
-    else:
-        assert left == []
+    # Asked before each departure whether those that would be left may go on.
+    everyone = set(range(len(agents)))
+    gone = [departure.agents for departure in membership.departures]
+    assert left == [
+        sorted(everyone.difference(*gone[: k + 1])) for k in range(len(gone))
+    ]
 
 
 def test_one_that_cannot_be_told_leaves_next():

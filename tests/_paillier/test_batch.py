@@ -168,6 +168,9 @@ def test_truncated_and_other_data(masking):
         r"bytes, expected \d+": lambda data: data + b"\0",
         "not a message": lambda data: b"XXXX" + data[4:],
         "version 1": lambda data: data[:4] + b"\2" + data[5:],
+        "byte 7 of a message is 1, expected 0": lambda data: (
+            data[:7] + b"\1" + data[8:]
+        ),
         "another layout": lambda data: data[:6] + bytes([data[6] ^ 1]) + data[7:],
         "should be bytes": lambda data: None,
     }

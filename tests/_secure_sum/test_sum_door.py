@@ -283,6 +283,8 @@ def complete(sums, arrived, summands):
         for i in boxes:
             taken, boxes[i] = boxes[i], []
             letters, total = sums[i].advance(taken)
+            if sums[i].awaits_summand:
+                letters = letters + sums[i].begin(summands[i])
             for receiver, message in letters:
                 boxes[receiver].append((i, over_a_wire(message)))
             if total is not None:

@@ -63,6 +63,21 @@ def test_fit_is_as_recorded(name):
             )
 
 
+MOVED_ON = ["sums dropout", "sums two dropouts", "sums joint dropout"]
+
+
+@pytest.mark.parametrize("name", MOVED_ON)
+def test_moving_on_after_a_dropout_costs_nothing(name):
+    """These three were recorded anew when a round that is given up was no longer
+    summed again at the same point: one that was lost may have learnt its total. (The
+    fourth, the early dropout, is one before the first sum.)
+    """
+    before = RECORDED[f"summed again {name}|errors"]
+    now = RECORDED[f"{name}|errors"][:, -1]
+    assert (now[:2] < 1.005 * before[:2]).all()
+    assert now[2] == before[2] == 0.0
+
+
 def test_new_numbers_change_masks_and_not_the_quality():
     """Agents were numbered by what they hold, and now in the order of the roster.
 
