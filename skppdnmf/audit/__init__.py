@@ -5,6 +5,7 @@ from ._attacks.eavesdropper import EavesdropperAttack
 from ._attacks.gcd import GcdAttack
 from ._attacks.leakage import Estimate, Leakage
 from ._attacks.least_squares import JointMaskAttack, LeastSquaresAttack
+from ._attacks.membership import MembershipAttack
 from ._attacks.pooled_simulation import PooledSimulationAttack
 from ._attacks.simulation import SimulationAttack
 from ._auditing import audit_report
@@ -32,6 +33,7 @@ __all__ = [
     "LeastSquaresAttack",
     "Letter",
     "LinkView",
+    "MembershipAttack",
     "NeighbourAttack",
     "PooledSimulationAttack",
     "Public",
