@@ -1,6 +1,8 @@
 """What an agent, a neighbour and an eavesdropper really learn."""
 
 from ._attacks.attack import NeighbourAttack
+from ._attacks.attribute import AttributeAttack
+from ._attacks.dropout import DropoutAttack
 from ._attacks.eavesdropper import EavesdropperAttack
 from ._attacks.gcd import GcdAttack
 from ._attacks.leakage import Estimate, Leakage
@@ -24,7 +26,9 @@ from ._views.transcript import (
 
 __all__ = [
     "AgentView",
+    "AttributeAttack",
     "AuditReport",
+    "DropoutAttack",
     "EavesdropperAttack",
     "Estimate",
     "GcdAttack",

@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from .._views.transcript import AgentView, Label, Transcript
 
 TARGETS = ("auto", "samples", "moments")  # of an agent, to choose from
-ABOUT_ALL = ("pool", "membership")  # without a victim
+ABOUT_ALL = ("pool", "membership", "attribute")  # without a victim
 
 
 class Estimate(NamedTuple):
@@ -45,10 +45,12 @@ class Leakage:
     attacker, victim : label or None
         The agents; no attacker for an eavesdropper, no victim for all others at
         once.
-    target : {"samples", "moments", "pool", "masks", "links", "membership"}
-        What was to be recovered: the victim's samples, the mean of ``x x^T`` over
-        them, all others' samples without names, its secret factors, anything from
-        the links, or whether a sample is among the others'.
+    target : str
+        What was to be recovered: ``"samples"`` of the victim, ``"moments"``, the mean
+        of ``x x^T`` over them, ``"summand"``, what it added to a secure sum,
+        ``"pool"``, all others' samples without names, ``"masks"``, its secret factors,
+        ``"links"``, anything from the links, ``"membership"``, whether a sample is
+        among the others', or ``"attribute"``, a value of such a sample.
     error, guess_error : float
         Relative error of the reconstruction, and of the best guess without the
         transcript: the mean of the attacker's own samples for each sample, their
@@ -91,7 +93,7 @@ class Leakage:
     def __str__(self) -> str:
         who = "links" if self.attacker is None else f"{self.attacker}"
         whom = "all others" if self.target in ABOUT_ALL else f"{self.victim}"
-        if "auc" in self.details:
+        if self.target == "membership":
             return f"{self.attack}, {who} on {whom}: {_in_areas(self.details)}"
         return (
             f"{self.attack}, {who} on {whom}: {self.target} with error "
