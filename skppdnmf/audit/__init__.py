@@ -1,10 +1,13 @@
 """What an agent, a neighbour and an eavesdropper really learn."""
 
 from ._attacks.attack import NeighbourAttack
+from ._attacks.attribute import AttributeAttack
+from ._attacks.dropout import DropoutAttack
 from ._attacks.eavesdropper import EavesdropperAttack
 from ._attacks.gcd import GcdAttack
 from ._attacks.leakage import Estimate, Leakage
 from ._attacks.least_squares import JointMaskAttack, LeastSquaresAttack
+from ._attacks.membership import MembershipAttack
 from ._attacks.pooled_simulation import PooledSimulationAttack
 from ._attacks.simulation import SimulationAttack
 from ._auditing import audit_report
@@ -23,7 +26,9 @@ from ._views.transcript import (
 
 __all__ = [
     "AgentView",
+    "AttributeAttack",
     "AuditReport",
+    "DropoutAttack",
     "EavesdropperAttack",
     "Estimate",
     "GcdAttack",
@@ -32,6 +37,7 @@ __all__ = [
     "LeastSquaresAttack",
     "Letter",
     "LinkView",
+    "MembershipAttack",
     "NeighbourAttack",
     "PooledSimulationAttack",
     "Public",

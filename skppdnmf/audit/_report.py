@@ -203,6 +203,19 @@ class AuditReport:
         return "-" if attack in elsewhere else "not run"
 
     def _verdict(self) -> list[str]:
+        """Say what the links leak, and who is weak, if anybody was found to be."""
+        return [*self._of_links(), *self._of_agents()]
+
+    def _of_links(self) -> list[str]:
+        """Say what an eavesdropper on the links found under the estimator's setting."""
+        lines = [
+            f"  {finding}"
+            for one in self.leakages[self.protection][EAVESDROPPER]
+            for finding in one.details.get("findings", ())
+        ]
+        return ["The links leak to whoever reads them:", *lines] if lines else []
+
+    def _of_agents(self) -> list[str]:
         """Say who is weak, if anybody was found to be."""
         if self.worst is None:
             if not self._tried:

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from _audit import pooled, transcript
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_digits
 
+from skppdnmf import PrivateDistributedNMF
 from skppdnmf.audit import AgentView, EavesdropperAttack, PooledSimulationAttack, record
 from skppdnmf.audit._attacks.pool import Pool
 
@@ -209,3 +211,35 @@ def test_repr_and_others():
     assert "max_fitted=12" in repr(PooledSimulationAttack())
     # What reads the links only has no attack on a view.
     assert not hasattr(EavesdropperAttack, "reconstruct")
+
+
+def test_references_bring_a_pool_of_twice_the_components_to_light():
+    """From its own samples an attacker does not find it."""
+    X = load_digits().images.reshape(-1, 4, 2, 4, 2).mean(axis=(2, 4)).reshape(-1, 16)
+    X = np.unique(X, axis=0)
+    K = 4
+    blind, informed = [], []
+    for seed in range(3):
+        mixed = X[np.random.default_rng(seed).permutation(len(X))]
+        own, pool, references = np.split(mixed, [10, 10 + 2 * K])
+        model = PrivateDistributedNMF(
+            K, protocol="secure-sum", max_iter=20, tol=0, random_state=seed
+        )
+        one = record(model, [own, pool[:K], pool[K:]])
+        settings = {"n_starts": 4, "max_steps": 40}
+        for some, given in ((blind, None), (informed, references[:600])):
+            attack = PooledSimulationAttack(**settings, references=given)
+            some.append(attack.run(one, 0).recovered)
+    assert np.mean(informed) > np.mean(blind) + 0.15
+    assert max(informed) > 0.5
+    assert "references=<600x16>" in repr(attack)
+
+
+def test_with_references_more_samples_are_fitted():
+    one = pooled((10, 8, 8))
+    references = np.random.default_rng(0).exponential(size=(50, 12))
+    attack = PooledSimulationAttack(n_starts=1, max_steps=1, references=references)
+    assert attack.run(one, 0).details["fitted"] == 16
+    few = PooledSimulationAttack(n_starts=1, max_steps=1, references=references[:5])
+    assert few.run(one, 0).details["fitted"] == 16
+    assert PooledSimulationAttack(max_steps=1).run(one, 0).details["fitted"] == 4

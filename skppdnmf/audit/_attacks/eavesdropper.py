@@ -11,11 +11,15 @@ from sklearn.linear_model import LogisticRegression
 
 from ..._agent import ENVELOPE_BYTES, Envelope
 from ..._consensus.messages import Message
-from ..._paillier.payload import HEADER_BYTES
+from ..._paillier.payload import HEADER_BYTES, read_public
 from .._views.transcript import Label, Letter, LinkView, Transcript
 from .leakage import Leakage
 from .masked_words import describe_sums, masked_words, sum_letters, word_bits
 
+# Chance takes all of these for a leak less than once in a thousand audits.
+_RARE_DEVIATIONS = 5.0  # standard deviations
+_RARE_P = 1e-6
+_TOLD_APART = 0.25  # recovered share
 _HEADER_FIELDS = ("value_bits", "left_count", "fit_count", "scale")
 _BITS = 64
 
@@ -37,6 +41,10 @@ class EavesdropperAttack:
     depend on the key) is fitted to one half of all and judged by the other. Under the
     secure sum the same is asked of the masked words.
 
+    Ciphertexts under one key that are equal modulo n share their noise: their quotient
+    shows the difference of what they hold. Under the secure sum words whose upper bits
+    come again, three in a row, lie under the same part of a stream.
+
     Parameters
     ----------
     reference : Transcript or None, default=None
@@ -56,9 +64,12 @@ class EavesdropperAttack:
     sets apart.
 
     Under the secure sum ``details["in_clear"]`` lists the kinds of messages that are
-    not masked. Totals are not: who reads them knows what an agent without samples
-    knows, and can attack as such an agent does (`PooledSimulationAttack`). The error
-    is of the masked sums alone.
+    not masked; the game is about masked sums alone. Who could read the totals would
+    know what an agent without samples knows, and could attack as such an agent does
+    (`PooledSimulationAttack`).
+
+    ``details["findings"]`` says in words what chance does not explain. There is none
+    in a fit that is as it should be; with one, the error is zero.
 
     Examples
     --------
@@ -113,12 +124,14 @@ class EavesdropperAttack:
         if victim is not None:
             n_samples = transcript.view(victim).X.shape[0]
             n_neighbours = len(transcript.public.neighbours(victim))
+        error = details.pop("error")
+        details["findings"] = _findings(details, 1.0 - error / 0.5)
         return Leakage(
             type(self).__name__,
             None,
             victim,
             "links",
-            error=details.pop("error"),
+            error=0.0 if details["findings"] else error,
             guess_error=0.5,
             n_samples=n_samples,
             n_neighbours=n_neighbours,
@@ -141,9 +154,11 @@ class EavesdropperAttack:
             ``error`` of the game; ``ciphertexts``, ``repeated``, ``sizes`` (all
             message sizes for each kind and slot width: one each unless the sizes
             leak), ``odd`` (share of odd ciphertexts), ``uniform`` (probability that
-            uniform lowest bytes look as uneven) and ``headers``. Under the secure sum
-            ``error``, ``words``, ``repeated``, ``sizes``, ``uniform`` (for each kind
-            of message) and ``in_clear``.
+            uniform lowest bytes look as uneven), ``same_noise`` and ``no_noise``
+            (ciphertexts that share their noise with another, or have none) and
+            ``headers``. Under the secure sum ``error``, ``words``, ``repeated``,
+            ``sizes``, ``uniform`` (for each kind of message), ``in_clear`` and
+            ``same_stream`` (words under a part of a stream that comes again).
 
         Raises
         ------
@@ -170,6 +185,7 @@ class EavesdropperAttack:
             "sizes": _sizes(letters),
             "odd": float(np.mean(lowest % 2)),
             "uniform": float(chisquare(np.bincount(lowest // 16, minlength=16)).pvalue),
+            **_noise(once, _moduli(links)),
             "headers": _headers(letters),
         }
         if self.reference is not None:
@@ -211,6 +227,63 @@ class EavesdropperAttack:
         return f"EavesdropperAttack(reference={self.reference!r})"
 
 
+def _findings(details: dict[str, Any], told_apart: float) -> list[str]:
+    """Say what chance does not explain."""
+    findings = []
+    for name, what in (
+        (
+            "no_noise",
+            "ciphertexts without noise: the public key reads them",
+        ),
+        ("same_noise", "ciphertexts with the noise of another: quotients show changes"),
+        ("same_stream", "words under a stream that comes again: differences show data"),
+        ("repeated", "repetitions: of messages that should never be alike"),
+    ):
+        if details.get(name):
+            findings.append(f"{details[name]} {what}")
+    if details.get("in_clear"):
+        findings.append(f"in clear: {', '.join(details['in_clear'])}")
+    uneven = [key for key, sizes in details["sizes"].items() if len(sizes) > 1]
+    if uneven:
+        findings.append(f"several sizes of messages of one layout: {uneven[:3]}")
+    if "odd" in details:
+        deviations = abs(details["odd"] - 0.5) * 2.0 * details["ciphertexts"] ** 0.5
+        if deviations > _RARE_DEVIATIONS or details["uniform"] < _RARE_P:
+            findings.append("the lowest bits of the ciphertexts are uneven")
+    if told_apart > _TOLD_APART:
+        findings.append("messages are told apart by their bits")
+    return findings
+
+
+def _moduli(links: LinkView) -> dict[Label, int]:
+    """Return each agent's modulus n, from its public key."""
+    moduli = {}
+    for (sender, _), letters in links.letters.items():
+        for letter in letters:
+            if letter.kind == "key" and letter.data is not None:
+                key = read_public(_message(letter).payload)
+                if key is not None:
+                    moduli[sender] = int(key.n)
+    return moduli
+
+
+def _noise(ciphers: list[_Cipher], moduli: dict[Label, int]) -> dict[str, int]:
+    """Count ciphertexts without noise, and with another's: equal modulo n."""
+    seen: set[tuple[Label, int]] = set()
+    none = same = 0
+    for one in ciphers:
+        letter = one.letter
+        # A request is under its sender's key, the answer under its receiver's.
+        owner = letter.sender if letter.kind == "request" else letter.receiver
+        if owner not in moduli:
+            continue
+        residue = int.from_bytes(one.data, "big") % moduli[owner]
+        none += residue == 1
+        same += residue != 1 and (owner, residue) in seen
+        seen.add((owner, residue))
+    return {"no_noise": none, "same_noise": same}
+
+
 def _letters(links: LinkView, victim: Label) -> list[Letter]:
     """Messages from one agent, or from all, in the order of sending."""
     letters = [
@@ -248,9 +321,7 @@ def _ciphertexts(letters: list[Letter]) -> list[_Cipher]:
     for letter in letters:
         if not letter.n_ciphertexts or letter.data is None:
             continue
-        envelope = Envelope.from_bytes(letter.data)
-        message = Message.from_bytes(envelope.body, envelope.kind, envelope.round)
-        payload = message.payload
+        payload = _message(letter).payload
         assert payload is not None
         body = payload.data[HEADER_BYTES:]
         width = len(body) // letter.n_ciphertexts
@@ -259,6 +330,13 @@ def _ciphertexts(letters: list[Letter]) -> list[_Cipher]:
             for k in range(letter.n_ciphertexts)
         ]
     return result
+
+
+def _message(letter: Letter) -> Message:
+    """Read a message."""
+    assert letter.data is not None
+    envelope = Envelope.from_bytes(letter.data)
+    return Message.from_bytes(envelope.body, envelope.kind, envelope.round)
 
 
 def _low_bits(ciphers: list[_Cipher]) -> NDArray[np.float64]:

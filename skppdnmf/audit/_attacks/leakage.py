@@ -13,6 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from .._views.transcript import AgentView, Label, Transcript
 
 TARGETS = ("auto", "samples", "moments")  # of an agent, to choose from
+ABOUT_ALL = ("pool", "membership", "attribute")  # without a victim
 
 
 class Estimate(NamedTuple):
@@ -44,10 +45,12 @@ class Leakage:
     attacker, victim : label or None
         The agents; no attacker for an eavesdropper, no victim for all others at
         once.
-    target : {"samples", "moments", "pool", "masks", "links"}
-        What was to be recovered: the victim's samples, the mean of ``x x^T`` over
-        them, all others' samples without names, its secret factors, or anything from
-        the links.
+    target : str
+        What was to be recovered: ``"samples"`` of the victim, ``"moments"``, the mean
+        of ``x x^T`` over them, ``"summand"``, what it added to a secure sum,
+        ``"pool"``, all others' samples without names, ``"masks"``, its secret factors,
+        ``"links"``, anything from the links, ``"membership"``, whether a sample is
+        among the others', or ``"attribute"``, a value of such a sample.
     error, guess_error : float
         Relative error of the reconstruction, and of the best guess without the
         transcript: the mean of the attacker's own samples for each sample, their
@@ -89,12 +92,26 @@ class Leakage:
 
     def __str__(self) -> str:
         who = "links" if self.attacker is None else f"{self.attacker}"
-        whom = "all others" if self.target == "pool" else f"{self.victim}"
+        whom = "all others" if self.target in ABOUT_ALL else f"{self.victim}"
+        if self.target == "membership":
+            return f"{self.attack}, {who} on {whom}: {_in_areas(self.details)}"
         return (
             f"{self.attack}, {who} on {whom}: {self.target} with error "
             f"{100 * self.error:.2g} %, guessing {100 * self.guess_error:.2g} %: "
             f"{100 * self.recovered:.3g} % recovered"
         )
+
+
+def _in_areas(details: dict[str, Any]) -> str:
+    """Say how well members were told from others."""
+    low, high = details["auc_interval"]
+    kind = "a list of candidates" if details["kind"] == "list" else "single candidates"
+    return (
+        f"membership of {kind} in a pool of {details['pool']} with AUC "
+        f"{details['auc']:.3f} ({low:.3f} to {high:.3f}), "
+        f"{100 * details['true_positives']:.0f} % found at 1 % false positives; from "
+        f"the components alone AUC {details['components_auc']:.3f}"
+    )
 
 
 def dense(X: Any) -> NDArray[np.float64]:

@@ -14,6 +14,10 @@ from .._views.sums import SumLetter
 from .._views.transcript import Label, LinkView
 
 MASKED = "masked sum"
+# What words hold is far shorter than they are, so that their upper bits are those of
+# the stream. So many in a row come again by chance once in 10**7 audits.
+_UPPER_BITS, _IN_A_ROW = 20, 3
+_COMMON = 0.1  # share
 # Uniform bytes look less uniform than this about once in a million audits.
 _RARE = 1e-6
 
@@ -48,8 +52,9 @@ def describe_sums(letters: list[SumLetter]) -> dict[str, Any]:
     dict
         ``words`` under masks, how many are ``repeated``, all ``sizes`` for each kind
         and number of words and keys, for each kind with words the probability that
-        ``uniform`` bytes look as uneven, and ``in_clear``, the kinds whose bytes are
-        not uniform: whoever reads the links can read them.
+        ``uniform`` bytes look as uneven, ``in_clear``, the kinds whose bytes are not
+        uniform: whoever reads the links can read them, and of the others
+        ``same_stream``, the words under a part of a stream that comes again.
     """
     sizes: dict[tuple[str, int, int], set[int]] = {}
     for letter in letters:
@@ -57,14 +62,38 @@ def describe_sums(letters: list[SumLetter]) -> dict[str, Any]:
         sizes.setdefault(key, set()).add(letter.n_bytes)
     kinds = sorted({letter.kind for letter in letters if letter.n_words})
     uniform = {kind: _p_uniform(_words(letters, kind)) for kind in kinds}
+    again = {kind: _under_same_stream(_words(letters, kind)) for kind in kinds}
+    in_clear = [
+        kind
+        for kind in kinds
+        # Under a stream that comes again words are uneven, too.
+        if uniform[kind] < _RARE and (not again[kind] or _short(_words(letters, kind)))
+    ]
     words = masked_words(letters)
     return {
         "words": len(words),
         "repeated": len(words) - len(np.unique(words)),
         "sizes": {key: sorted(some) for key, some in sizes.items()},
         "uniform": uniform,
-        "in_clear": [kind for kind, p in uniform.items() if p < _RARE],
+        "in_clear": in_clear,
+        "same_stream": sum(n for kind, n in again.items() if kind not in in_clear),
     }
+
+
+def _short(words: NDArray[np.uint64]) -> bool:
+    """Return whether many words have the same upper bits, as bare numbers have."""
+    _, counts = np.unique(words >> np.uint64(64 - _UPPER_BITS), return_counts=True)
+    return bool(counts.max() > _COMMON * len(words))
+
+
+def _under_same_stream(words: NDArray[np.uint64]) -> int:
+    """Count words whose upper bits, and those of the next ones, were there before."""
+    upper = words >> np.uint64(64 - _UPPER_BITS)
+    runs = np.zeros(max(0, len(upper) - _IN_A_ROW + 1), dtype=np.uint64)
+    for place in range(_IN_A_ROW):
+        runs <<= np.uint64(_UPPER_BITS)
+        runs |= upper[place : place + len(runs)]
+    return len(runs) - len(np.unique(runs))
 
 
 def _words(letters: list[SumLetter], kind: str) -> NDArray[np.uint64]:

@@ -33,6 +33,8 @@ class Stage(NamedTuple):
         Of the right factors' columns.
     totals : Totals
         The others'.
+    epoch : int
+        Dropouts before it.
     """
 
     point: Array
@@ -42,6 +44,7 @@ class Stage(NamedTuple):
     kept: NDArray[np.intp]
     divisors: Array | None
     totals: Totals
+    epoch: int
 
 
 class Pool:
@@ -58,6 +61,8 @@ class Pool:
         The agent's.
     max_sums : int
         How many sums to use, the setup not counted.
+    with_dropouts : bool, default=False
+        Whether to go on after a dropout, where totals are over other agents.
 
     Attributes
     ----------
@@ -69,20 +74,21 @@ class Pool:
         One for each sum.
     """
 
-    def __init__(self, view: AgentView, max_sums: int) -> None:
-        # After a dropout totals are over other agents.
+    def __init__(
+        self, view: AgentView, max_sums: int, with_dropouts: bool = False
+    ) -> None:
         totals = {
-            one.step: (one.words, one.total)
+            one.step: (one.words, one.total, one.epoch)
             for one in view.sums
-            if one.total is not None and not one.epoch
+            if one.total is not None and (with_dropouts or not one.epoch)
         }
-        (own, total), *rest = list(totals.values())[: max_sums + 1]
+        (own, total, last), *rest = list(totals.values())[: max_sums + 1]
         assert view.public.starts is not None
         path = LeftPath(view.public.starts.copy(), view.public.settings)
         path = path.set_up(total)
         self.squared_norm, self.n_samples = read_setup(total - own)
         self.stages = []
-        for own, total in rest:
+        for own, total, epoch in rest:
             # The first total begins with a norm.
             words = (total - own)[-path.n_words :]
             others = path.fixed_point.decode(words, path.n_starts)
@@ -95,9 +101,11 @@ class Pool:
                     path.kept,
                     path.divisors,
                     others,
+                    epoch,
                 )
             )
-            path = path.take(total)
+            path = path.take(total, epoch > last)
+            last = epoch
 
     def simulate(self, X: Array) -> list[Array]:
         """Return the right factors that samples have in each sum.

@@ -7,16 +7,23 @@ import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import nnls
+from sklearn.cluster import KMeans
 
 from .._views.transcript import AgentView, Label, Transcript
+from .evidence import SumEvidence
 from .leakage import TARGETS, Estimate, Leakage, dense, score_pooled
+from .membership import checked_references, settings
 from .pool import Pool
 from .pool_fit import EXPLAINED, Fit, PoolFit
 
 Array = NDArray[np.float64]
 
 _FEW = 4  # samples that stand for many
+_MOST_REFERENCES = 1200
+_MOST_FROM_REFERENCES = 40  # samples
+_RANK = 1e-12  # smaller eigenvalues, in shares of the largest, are noise
 
 
 class PooledSimulationAttack:
@@ -34,9 +41,10 @@ class PooledSimulationAttack:
         Sums to use.
     max_fitted : int, default=12
         Samples to fit at most; more samples are represented by four, fitted once,
-        which say nothing of each.
+        which say nothing of each. With references it is at least 40.
     n_starts : int, default=12
-        Guesses to start from, mixtures of the attacker's mean and its samples.
+        Guesses to start from, mixtures of the attacker's mean and its samples, or
+        combinations of references.
     max_steps : int, default=60
         Steps of each fit.
     max_seconds : float or None, default=None
@@ -48,6 +56,10 @@ class PooledSimulationAttack:
         and an agent's are like them the more the larger its share in the pool.
     random_state : int, default=0
         Seed of the guesses.
+    references : array-like of shape (n_references, n_features) or None, default=None
+        Other samples of the same distribution. Nonnegative least squares finds weights
+        with which they come close to the totals; the guesses are those of positive
+        weight, gathered into as many groups as there are samples to be found.
 
     Notes
     -----
@@ -86,6 +98,7 @@ class PooledSimulationAttack:
         max_seconds: float | None = None,
         target: str = "auto",
         random_state: int = 0,
+        references: ArrayLike | None = None,
     ) -> None:
         for name, value in (
             ("max_sums", max_sums),
@@ -104,6 +117,7 @@ class PooledSimulationAttack:
         self.max_seconds = max_seconds
         self.target = target
         self.random_state = random_state
+        self.references = checked_references(references)
 
     def run(
         self, transcript: Transcript, attacker: Label, victim: Label = None
@@ -189,13 +203,23 @@ class PooledSimulationAttack:
         if self.max_seconds is not None:
             deadline = time.perf_counter() + self.max_seconds
         pool = Pool(view, self.max_sums)
-        complete = pool.n_samples <= self.max_fitted
-        n_rows = pool.n_samples if complete else min(self.max_fitted, _FEW)
+        most = self.max_fitted
+        if self.references is not None:
+            most = max(most, _MOST_FROM_REFERENCES)
+        complete = pool.n_samples <= most
+        n_rows = pool.n_samples if complete else min(most, _FEW)
         problem = PoolFit(pool, n_rows)
         rng = np.random.default_rng(self.random_state)
+        weighted = None
+        if self.references is not None:
+            chosen = rng.permutation(len(self.references))[:_MOST_REFERENCES]
+            weighted = _weighted(pool, self.references[chosen])
         best: Fit | None = None
         for _ in range(self.n_starts if complete else 1):
-            rows = _starting_rows(view, pool, n_rows, rng)
+            if weighted is None:
+                rows = _starting_rows(view, pool, n_rows, rng)
+            else:
+                rows = _gathered(*weighted, n_rows, rng)
             fit = problem.run(rows, self.max_steps, deadline)
             if best is None or fit.misfit < best.misfit:
                 best = fit
@@ -215,8 +239,7 @@ class PooledSimulationAttack:
         )
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
-        return f"{type(self).__name__}({given})"
+        return f"{type(self).__name__}({settings(self)})"
 
 
 def _check_victim(transcript: Transcript, attacker: Label, victim: Label) -> None:
@@ -230,6 +253,35 @@ def _check_victim(transcript: Transcript, attacker: Label, victim: Label) -> Non
         raise ValueError(f"agent {attacker!r} cannot attack itself")
     if not transcript.view(victim).X.shape[0]:
         raise ValueError(f"agent {victim!r} holds no samples to be found")
+
+
+def _weighted(pool: Pool, references: Array) -> tuple[Array, Array]:
+    """Return the references that come closest to the totals, and their weights."""
+    evidence = SumEvidence(pool)
+    traces = evidence.traces(references)
+    eigenvalues, axes = np.linalg.eigh(evidence.inner(traces, traces))
+    used = eigenvalues > _RANK * eigenvalues[-1]
+    roots = np.sqrt(eigenvalues[used])
+    target = (axes[:, used].T @ evidence.with_sum(traces)) / roots
+    weights, _ = nnls((axes[:, used] * roots).T, target, maxiter=30 * len(references))
+    positive = weights > 0
+    if not positive.any():
+        return references, np.ones(len(references))
+    return references[positive], weights[positive]
+
+
+def _gathered(
+    rows: Array, weights: Array, n_rows: int, rng: np.random.Generator
+) -> Array:
+    """Gather samples with weights into groups, and return the means of these."""
+    if len(rows) < n_rows:
+        more = rng.choice(len(rows), n_rows - len(rows))
+        rows, weights = np.vstack([rows, rows[more]]), np.append(weights, weights[more])
+    # Duplicates would leave groups empty.
+    rows = rows * rng.uniform(0.999, 1.001, size=rows.shape)
+    groups = KMeans(n_rows, n_init=1, random_state=int(rng.integers(2**31)))
+    centres = groups.fit(rows, sample_weight=weights).cluster_centers_
+    return np.maximum(centres, 1e-3 * centres.mean())
 
 
 def _starting_rows(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sklearn.base import clone
@@ -11,19 +11,24 @@ from sklearn.base import clone
 from ..._estimator import PrivateDistributedNMF
 from ..._fit.protocols import protocol_of
 from ...exceptions import PrivacyWarning
-from .._views.transcript import Transcript
+from .._views.transcript import Label, Transcript
 from .consensus import ConsensusRecorder
 from .recorder import Recorder
 from .secure_sum import SumRecorder
 
-_RECORDERS: dict[str, Callable[[bool], Recorder]] = {
-    "consensus": ConsensusRecorder,
-    "secure-sum": lambda dither: SumRecorder(),
+_RECORDERS: dict[str, Callable[[bool, Mapping[Label, int]], Recorder]] = {
+    "consensus": lambda dither, dropouts: ConsensusRecorder(dither),
+    "secure-sum": lambda dither, dropouts: SumRecorder(dropouts),
 }
 
 
 def record(
-    estimator: PrivateDistributedNMF, X: Any, agents: Any = None, *, dither: bool = True
+    estimator: PrivateDistributedNMF,
+    X: Any,
+    agents: Any = None,
+    *,
+    dither: bool = True,
+    dropouts: Mapping[Label, int] | None = None,
 ) -> Transcript:
     """Fit an estimator and note what every agent and every link saw.
 
@@ -40,6 +45,9 @@ def record(
         False leaves the dither out of the answers, as the paper prints the protocol.
         For studying what the dither is good for; an estimator always adds it. Has no
         meaning under ``protocol="secure-sum"``.
+    dropouts : dict from label to int or None, default=None
+        Agents that are to drop out of a secure sum after so many iterations, to study
+        what that tells of them. The estimator needs ``on_dropout="continue"``.
 
     Returns
     -------
@@ -54,7 +62,8 @@ def record(
         If `estimator` is no `PrivateDistributedNMF`.
     ValueError
         If `encryption` is None under the consensus, which hides nothing that could be
-        audited, or there is one agent only; and as in `PrivateDistributedNMF.fit`.
+        audited, or there is one agent only; if agents are to drop out that are none,
+        or of another protocol; and as in `PrivateDistributedNMF.fit`.
 
     Examples
     --------
@@ -72,7 +81,13 @@ def record(
     check_estimator(estimator)
     model = clone(estimator).set_params(n_jobs=1)
     model._validate_params()
-    recorder = _RECORDERS[protocol_of(model).name](dither)
+    protocol = protocol_of(model).name
+    if dropouts and protocol != "secure-sum":
+        raise ValueError(
+            f"dropouts={dict(dropouts)!r}: agents drop out of a secure sum only, not "
+            f"under protocol={protocol!r}"
+        )
+    recorder = _RECORDERS[protocol](dither, dropouts or {})
     with warnings.catch_warnings():
         # The audit says more than they do.
         warnings.simplefilter("ignore", PrivacyWarning)

@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._agent import Envelope
+from ..._protocol import Plan, Setting
 from ..._secure_sum.key_graph import key_graph_of
 from ..._secure_sum.messages import SUM_KIND_NAMES, SumMessage
 from ..._secure_sum.settings import plan_sums
+from ...exceptions import AgentLost
 from .._views.sums import Sum, SumLetter
 from .._views.transcript import AgentView, Label, Public, Transcript
 from .recorder import Recorder, frozen
 
 
 class SumRecorder(Recorder):
-    """Takes notes of one fit."""
+    """Takes notes of one fit.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    dropouts : dict from label to int
+        Agents that drop out after so many iterations.
+    """
+
+    def __init__(self, dropouts: Mapping[Label, int]) -> None:
         self._points: dict[int, NDArray[np.float64]] = {}
+        self._dropouts = dropouts
+
+    def begin(
+        self, setting: Setting, plan: Plan, labels: Sequence[Label], parts: list[Any]
+    ) -> None:
+        """Take the public facts, and refuse dropouts of nobody."""
+        for label in self._dropouts:
+            if label not in labels:
+                raise ValueError(
+                    f"dropouts: no agent {label!r}; the agents are {list(labels)}"
+                )
+        super().begin(setting, plan, labels, parts)
 
     def new_notes(self, number: int) -> SumNotes:
         """Return what takes notes for an agent."""
-        return SumNotes(self)
+        return SumNotes(self, self._dropouts.get(self.labels[number]))
 
     def point(self, step: int, point: NDArray[np.float64]) -> NDArray[np.float64]:
         """Keep one copy of what all agents have alike."""
@@ -107,10 +128,13 @@ class SumNotes:
     ----------
     recorder : SumRecorder
         Keeps what all agents have alike.
+    last_iteration : int or None
+        After which the agent is to drop out.
     """
 
-    def __init__(self, recorder: SumRecorder) -> None:
+    def __init__(self, recorder: SumRecorder, last_iteration: int | None) -> None:
         self._recorder = recorder
+        self._last_iteration = last_iteration
         self.sums: list[Sum] = []
         self.public_keys: dict[int, bytes] = {}
         self._point: Any = None
@@ -125,7 +149,9 @@ class SumNotes:
         self._point, self._right = point, right
 
     def summand(self, step: int, epoch: int, words: Any, masked: Any) -> None:
-        """Note a summand and the masks on it."""
+        """Note a summand and the masks on it, unless the agent is to drop out."""
+        if self._last_iteration is not None and step > self._last_iteration:
+            raise AgentLost("it was to drop out here")
         point = right = None
         if step:
             point = self._recorder.point(step, self._point)
