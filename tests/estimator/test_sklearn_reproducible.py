@@ -8,6 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.datasets import load_digits
 
+from skppdnmf import PrivateDistributedNMF
+
 
 @pytest.fixture(scope="module")
 def X():
