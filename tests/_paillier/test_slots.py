@@ -164,9 +164,9 @@ def test_a_secret_stands_in_no_message(masking, bad):
     slots = layout(3, mask_bits=4, masking=masking)
     entries = np.array([1, bad, 3], dtype=object) if np.isscalar(bad) else bad
     masks = 3 if masking == "scalar" else np.array([3, 3, 3])
-    for given in (bad, entries):
+    for tried in (bad, entries):
         with pytest.raises((OverflowError, TypeError, ValueError)) as caught:
-            check_masks(given, slots)
+            check_masks(tried, slots)
         assert "98765" not in str(caught.value)
         with pytest.raises((OverflowError, TypeError, ValueError)) as caught:
             check_dither(given, masks, slots)
