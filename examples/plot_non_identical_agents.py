@@ -12,7 +12,7 @@ reason to federate.
 # Each agent has two digits
 # -------------------------
 # The agents use the secure sum: in every iteration each of them learns two totals over
-# all agents and nothing of any single one.
+# all agents and nothing else of the others.
 
 import os
 from pathlib import Path

@@ -61,9 +61,10 @@ class PrivateDistributedNMF(
 
     Under "secure-sum" each agent learns the network-wide totals
     ``A = sum_i W_i^T W_i`` and ``B = sum_i W_i^T X_i`` of every iteration and
-    nothing else of the others, and the fit follows the pooled problem. It is what
-    to choose for data that matter. It needs three agents or more, whose samples
-    outnumber the components by far.
+    nothing else of the others, and the fit follows the pooled problem. That hides
+    who holds what; it does not hide who is in the pool, which the totals tell to
+    whoever has a candidate's data, nor the samples of a small pool. It needs three
+    agents or more that have samples, many of them.
 
     Parameters
     ----------
@@ -124,7 +125,9 @@ class PrivateDistributedNMF(
     key_degree : int or None, default=None
         With how many others an agent shares a key under "secure-sum". None means
         with all up to 50 agents; above, so many that a third of all agents may
-        collude and still cut nobody off but with a probability below 2**-40.
+        collude and still cut nobody off but with a probability below 2**-40, if
+        they were settled before it is known who shares keys. All with whom an agent
+        shares a key can isolate it: with 2, any two can that stand around it.
     on_dropout : {"raise", "continue"}, default="raise"
         Whether a fit under "secure-sum" in which an agent is lost ends by a
         `DropoutError`, or warns and goes on without it, with fresh masks. It goes on

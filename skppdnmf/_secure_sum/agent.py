@@ -133,6 +133,8 @@ class SumAgent:
         ------
         CorruptedMessageError
             If an envelope is not what its sender must have sent.
+        DropoutError
+            If a sum was given up that must not be formed again.
         """
         arrived = [self._opened(envelope) for envelope in envelopes]
         self._go_on(*self._sum.advance(arrived))

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 # Up to so many agents all pairs share a key.
 ALL_PAIRS = 50
-# What the default degree of a larger key graph withstands: this share of all agents
-# may collude, and the chance that they cut honest agents off is below 2**-40.
+# What the default degree of a larger key graph withstands: this share of all agents,
+# settled before the graph is drawn, may collude, and the chance that they cut honest
+# agents off is below 2**-40.
 COLLUDING_SHARE = 1 / 3
 FAILURE_BITS = 40
 _PURPOSE = 0x6B657973
@@ -32,7 +33,8 @@ def key_degree(
 
     .. math:: P(\text{failure}) \le n \, c^{k/2}
 
-    for a share c of colluding agents.
+    for a share c of colluding agents that are settled before the order is drawn.
+    Those who choose afterwards isolate an agent with the k that share a key with it.
 
     Parameters
     ----------

@@ -99,8 +99,10 @@ class FixedPoint:
 
     Under ``"secure-sum"`` an agent rounds its samples and its right factors, not the
     products: these are whole numbers then, exact in whatever order they are summed,
-    so that the totals do not depend on who holds which samples. (Up to about
-    ``n_max=1e7``; above, products of entries no longer fit a double.)
+    so that the totals do not depend on who holds which samples. (As long as products
+    of entries fit a double. Those of an outlier, a sample far larger than the root
+    mean square, may not, nor others above about ``n_max=1e7``: then a total is off by
+    a few units.)
 
     With the rows of H scaled to a root mean square of 1, the exact right factor W of
     samples X_i has ``||W||^2 <= ||X_i||^2 / F``. Entries of W are multiples of

@@ -1,4 +1,5 @@
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import phe
@@ -291,3 +292,26 @@ def test_cipher_travels_without_pools():
     for secret in (private.p, private.q):
         assert str(secret) not in repr(one)
     assert repr(one).startswith("PaillierCipher(PaillierPublicKey(key_size=256")
+
+
+@pytest.mark.parametrize("masking", MASKINGS)
+def test_one_crafted_request_reads_masks_and_left_factor(masking):
+    """By a neighbour that breaks the protocol, where the answer is opened rightly.
+
+    It asks for wide slots and sends numbers far beyond any left factor.
+    """
+    layout = SlotLayout(4, 60, 12, masking, 576)
+    _, _, masks, dither = random_batch(layout)
+    left = np.array([3, -70_000, 2**22, 0])
+    large = 1 << 59
+    for attacker, victim in [
+        (SimulatedCipher(576), SimulatedCipher(576)),
+        (cipher(576), cipher(576, number=1)),
+    ]:
+        request = attacker.request(np.full(4, -large), layout)
+        reply = victim.reply(attacker.public, request, left, masks, dither, layout)
+        for k, answer in enumerate(map(int, attacker.open(reply, layout))):
+            mask = masks if masking == "scalar" else int(masks[k])
+            found = round(Fraction(answer, large))
+            assert found == mask
+            assert round(Fraction(answer - found * large, found)) == left[k]

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf._secure_sum.key_graph import key_graph_of
-from skppdnmf.exchange import ALL_PAIRS, key_degree, keys_connected, make_key_graph
+from skppdnmf.exchange import (
+    ALL_PAIRS,
+    PairwiseMasks,
+    key_degree,
+    keys_connected,
+    make_key_graph,
+)
 
 
 def as_sets(graph, without=()):
@@ -165,6 +171,37 @@ def test_colluders_cut_others_off_no_more_often_than_the_bound(failure_bits):
     bound = 2.0**-failure_bits
     assert failures[degree] <= trials * bound + 3 * np.sqrt(trials * bound)
     assert failures[4] > trials / 2
+
+
+def test_those_with_whom_one_shares_keys_isolate_it():
+    """A third chosen before the graph is drawn cannot; 64 chosen afterwards can."""
+    graph = key_graph_of(1000, key_degree(1000), seed=5)
+    peers = graph[17].tolist()
+    assert len(peers) == 64
+    assert not keys_connected(as_sets(graph, peers))
+    before = np.random.default_rng(0).choice(1000, 333, replace=False)
+    assert keys_connected(as_sets(graph, before))
+
+
+def test_two_that_collude_on_a_ring_of_keys_read_the_sum_of_those_between():
+    graph = make_key_graph(6, 2, np.random.default_rng(0))
+    order = [0, int(graph[0][0])]
+    while len(order) < 6:
+        order += [int(j) for j in graph[order[-1]] if j != order[-2]]
+    left, one, other, right = order[:4]
+    masks = [PairwiseMasks(i) for i in range(6)]
+    for i, mine in enumerate(masks):
+        mine.agree({int(j): masks[j].public_key for j in graph[i]})
+    words = np.arange(12, dtype=np.uint64).reshape(6, 2)
+    sent = [masks[i].mask(words[i], 3, graph[i].tolist()) for i in range(6)]
+    # They know the streams that they share with those at the ends.
+    zeros = np.zeros(2, dtype=np.uint64)
+    known = masks[left].mask(zeros, 3, [one]) + masks[right].mask(zeros, 3, [other])
+    found = sent[one] + sent[other] + known
+    assert found.tolist() == (words[one] + words[other]).tolist()
+    # With all pairs, or another graph in which the others hang together, they do not.
+    assert not keys_connected(as_sets(graph, [left, right]))
+    assert keys_connected(as_sets(make_key_graph(6, 5, None), [left, right]))
 
 
 def test_keys_connected_sees_pieces():
