@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any
 
 from .._agent import Agent, Report
@@ -34,7 +35,11 @@ class Consensus:
         self, estimator: Any, network: Network, partition: Partition, n_components: int
     ) -> list[str]:
         """Return what the parameters protect less than a user may believe."""
-        return privacy_messages(network, partition, estimator.masking)
+        # Of simulated encryption nobody expects secrets.
+        seeded = self.encrypts(estimator) and isinstance(
+            estimator.random_state, Integral
+        )
+        return privacy_messages(network, partition, estimator.masking, seeded)
 
     def plan(self, setting: Setting) -> Plan:
         """Return a fit, ready to be run, or refuse it."""

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .._data.partition import Partition
+from .key_graph import key_degree
+
+# Area under the ROC curve of the attack on a single candidate, by the number of
+# samples in the pool, with one start and with eight: benchmarks/bench_membership.py.
+MEMBERSHIP_AREAS = {20: (1.00, 0.99), 100: (0.88, 0.95), 500: (0.67, 0.73)}
+# From so many on it is below 0.6.
+MANY = 2000
+_AT_MANY = (0.57, 0.58)
 
 
-def privacy_messages(partition: Partition, n_components: int) -> list[str]:
-    """Return warnings for pools that the totals tell too much of.
+def privacy_messages(
+    estimator: Any, partition: Partition, n_components: int
+) -> list[str]:
+    """Return a warning that lists what the totals tell too much of.
 
     Parameters
     ----------
+    estimator : PrivateDistributedNMF
+        With its parameters.
     partition : Partition
         Who holds what, among two agents or more.
     n_components : int
@@ -20,7 +34,22 @@ def privacy_messages(partition: Partition, n_components: int) -> list[str]:
     Returns
     -------
     list of str
+        One, or none.
     """
+    points = [
+        *_of_samples(estimator, partition, n_components),
+        *_of_keys(estimator, partition),
+    ]
+    if estimator.on_dropout == "continue":
+        points.append(
+            'with on_dropout="continue" the totals before and after a dropout tell '
+            "what the lost agent held, with its name"
+        )
+    return ["; ".join(points)] if points else []
+
+
+def _of_samples(estimator: Any, partition: Partition, n_components: int) -> list[str]:
+    """Say what the totals tell of the samples, the worst first."""
     labels, sizes = partition.labels, partition.sizes
     largest = int(np.argmax(sizes))
     others = int(sizes.sum() - sizes[largest])
@@ -40,4 +69,36 @@ def privacy_messages(partition: Partition, n_components: int) -> list[str]:
             f"more than n_components={n_components}: it can find them from the "
             "totals, though not whose they are"
         ]
-    return []
+    if others >= MANY:
+        return []
+    area, several = next(
+        (areas for pool, areas in MEMBERSHIP_AREAS.items() if others <= pool), _AT_MANY
+    )
+    pool = next((pool for pool in MEMBERSHIP_AREAS if others <= pool), MANY)
+    one_start = not isinstance(estimator.init, str) or estimator.init != "random"
+    n_init = 1 if one_start else estimator.n_init
+    point = (
+        f"membership: all agents but {labels[largest]!r} have {others} samples in all, "
+        "and the totals tell who has a list of candidates which of them are among "
+        f"these; a single candidate is told with an AUC of {area:.2f} in a pool of "
+        f"{pool} (measured on digits)"
+    )
+    if n_init != 1:
+        point += (
+            f", {several:.2f} with eight starts, and n_init={n_init!r} may follow "
+            "several"
+        )
+    return [point]
+
+
+def _of_keys(estimator: Any, partition: Partition) -> list[str]:
+    """Say where few agents that collude would cut honest ones off."""
+    n_agents = len(partition.labels)
+    degree, usual = estimator.key_degree, key_degree(n_agents)
+    if degree is None or degree >= usual:
+        return []
+    return [
+        f"with key_degree={degree}, below the default of {usual}, "
+        f"{-(-degree // 2) * 2} agents that collude can separate others and read a "
+        "sum of few"
+    ]

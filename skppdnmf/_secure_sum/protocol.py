@@ -36,7 +36,7 @@ class SecureSumProtocol:
         self, estimator: Any, network: Network, partition: Partition, n_components: int
     ) -> list[str]:
         """Return what the parameters protect less than a user may believe."""
-        return privacy_messages(partition, n_components)
+        return privacy_messages(estimator, partition, n_components)
 
     def plan(self, setting: Setting) -> Plan:
         """Return a fit, ready to be run, or refuse it."""

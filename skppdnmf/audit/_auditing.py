@@ -5,21 +5,23 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_scalar
 
 from .._estimator import PrivateDistributedNMF
 from .._fit.protocols import protocol_of
-from ..exceptions import InsecureKeyWarning, PrivacyWarning
+from ..exceptions import DropoutWarning, InsecureKeyWarning, PrivacyWarning
 from ._attacks.eavesdropper import EavesdropperAttack
 from ._attacks.gcd import GcdAttack
 from ._attacks.leakage import Leakage
 from ._attacks.least_squares import JointMaskAttack, LeastSquaresAttack
+from ._attacks.membership import checked_references
 from ._attacks.replay import Replay
 from ._attacks.simulation import SimulationAttack
 from ._record.record import check_estimator, record
@@ -27,6 +29,7 @@ from ._report import (
     ANSWER_ATTACKS,
     ATTACKS,
     COLUMNS,
+    DROPOUT,
     EAVESDROPPER,
     EQUATIONS,
     GCD,
@@ -38,6 +41,7 @@ from ._report import (
     AuditReport,
     Skipped,
 )
+from ._study import STUDIES, Study, as_given, split
 from ._sum_auditing import Deadline, SumAudit
 from ._views.transcript import Label, Transcript
 
@@ -56,6 +60,7 @@ def audit_report(
     max_samples: int = 10,
     max_seconds: float = 60.0,
     random_state: int = 0,
+    references: ArrayLike | None = None,
 ) -> AuditReport:
     """Run all attacks of every agent, under all protections.
 
@@ -80,12 +85,20 @@ def audit_report(
         run.
     random_state : int, default=0
         Seed of the attacks.
+    references : array-like of shape (n_references, n_features) or None, default=None
+        Other samples of the same distribution that no agent holds, some hundreds if
+        possible: what an attacker knows beforehand, and what it is to tell from
+        members. Without them half of each agent's samples are held out for that, and
+        members, attributes and dropouts are looked for in a fit of the other half:
+        pools are half as large there as in fact, and leak more.
 
     Returns
     -------
     AuditReport
         What was recovered, and what was not run. The attackers are told how many
-        samples their victims hold.
+        samples their victims hold. Members, an attribute (the first feature that takes
+        just two values) and an agent that drops out (under ``on_dropout="continue"``)
+        are looked for by the agent that holds the most.
 
     Raises
     ------
@@ -115,6 +128,7 @@ def audit_report(
     if math.isnan(max_seconds):
         raise ValueError(f"max_seconds={max_seconds} should be >= 0")
     deadline = Deadline(max_seconds)
+    known = checked_references(references)
     leakages: dict[str, dict[str, list[Leakage]]] = {}
     skipped: list[Skipped] = []
     notes: list[str] = []
@@ -141,12 +155,25 @@ def audit_report(
             transcript.view(agent).X.shape[0] > 0 for agent in transcript.agents
         )
         if protection == SECURE_SUM:
-            audit = SumAudit(transcript, deadline, random_state)
+            audit = SumAudit(transcript, deadline, random_state, known)
             n_rounds["secure sum"] = len(view.sums) - 1
         else:
             audit = _Audit(transcript, protection, max_samples, deadline, random_state)
             n_rounds["consensus"] = len(view.left_rounds)
-        leakages[protection] = audit.run()
+        # What takes little time comes before simulations, which take all there is.
+        found: dict[str, list[Leakage]] = {attack: [] for attack in STUDIES}
+        if protection in (own, SECURE_SUM):
+            skipped += _study_pool(
+                model, transcript, protection, known, deadline, found, random_state
+            )
+        else:
+            reason = "looked for under the masks in use, and under the secure sum"
+            skipped += [
+                Skipped(protection, attack, None, None, reason)
+                for attack in STUDIES
+                if attack != DROPOUT
+            ]
+        leakages[protection] = audit.run() | found
         if protection != SECURE_SUM:
             _eavesdrop(model, X, agents, dither, leakages[protection], random_state)
         skipped += audit.skipped
@@ -159,6 +186,9 @@ def audit_report(
             for name, n in n_rounds.items()
         ),
         "The attackers were told the number of their victims' samples.",
+        "Membership and attributes: the share is twice the area under the ROC curve, "
+        "or the rate, above a half.",
+        _about_references(known),
         "The consensus's links were read in one iteration under keys of "
         f"{_STUDY_KEY} bits.",
         f"One run of {EQUATIONS!r} may succeed by luck: for masks it does not know "
@@ -168,6 +198,42 @@ def audit_report(
         "Other attacks may recover more: a low share is no guarantee.",
     ]
     return AuditReport(leakages, skipped, own, notes, n_holders)
+
+
+def _about_references(references: Any) -> str:
+    """Say where the samples came from that are in no pool."""
+    if references is None:
+        return (
+            "Without references half of all samples were held out: members, attributes "
+            "and dropouts were looked for in pools half as large."
+        )
+    return f"{len(references)} references stand for what an attacker knows beforehand."
+
+
+def _study_pool(
+    model: PrivateDistributedNMF,
+    transcript: Transcript,
+    protection: str,
+    references: Any,
+    deadline: Deadline,
+    results: dict[str, list[Leakage]],
+    random_state: int,
+) -> list[Skipped]:
+    """Look for members, an attribute and a lost agent; return what was not run."""
+    parts = split(transcript, references, random_state)
+
+    def refit(some: list[Any], dropouts: Mapping[Label, int]) -> Transcript:
+        X, agents, parameters = as_given(transcript, some)
+        again = clone(model).set_params(**parameters)
+        return _quiet_record(again, X, agents, True, dropouts)
+
+    study = Study(protection, parts, refit, model.on_dropout, deadline, random_state)
+    if deadline.left > 0 and parts.held_out:
+        started = time.perf_counter()
+        transcript = refit(parts.parts, {})
+        deadline.left -= time.perf_counter() - started
+    study.run(transcript, results)
+    return study.skipped
 
 
 def _study(
@@ -190,14 +256,19 @@ def _study(
 
 
 def _quiet_record(
-    model: PrivateDistributedNMF, X: Any, agents: Any, dither: bool
+    model: PrivateDistributedNMF,
+    X: Any,
+    agents: Any,
+    dither: bool,
+    dropouts: Mapping[Label, int] | None = None,
 ) -> Transcript:
     """Record, without the warnings that a study does not call for."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", InsecureKeyWarning)
         warnings.simplefilter("ignore", PrivacyWarning)
-        return record(model, X, agents, dither=dither)
+        warnings.simplefilter("ignore", DropoutWarning)
+        return record(model, X, agents, dither=dither, dropouts=dropouts)
 
 
 def _eavesdrop(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any, NamedTuple
 
 from .._fit.run import LEAST_HOLDERS
@@ -22,11 +23,25 @@ EQUATIONS = "least squares"
 JOINT = "joint mask fit"
 SIMULATION = "simulation"
 POOL = "simulation, no names"  # all others' samples, as a set
+LIST = "membership, of a list"
+MEMBERSHIP = "membership, single"
+ATTRIBUTE = "attribute"
+DROPOUT = "dropout"
 EAVESDROPPER = "eavesdropper"
 ANSWER_ATTACKS = (GCD, EQUATIONS, KNOWN, JOINT)
-ATTACKS = (*ANSWER_ATTACKS, SIMULATION, POOL, EAVESDROPPER)
+ATTACKS = (
+    *ANSWER_ATTACKS,
+    SIMULATION,
+    POOL,
+    LIST,
+    MEMBERSHIP,
+    ATTRIBUTE,
+    DROPOUT,
+    EAVESDROPPER,
+)
 
 _FEW = 30  # samples
+_WIDTH = 150
 # A smaller recovered share may be chance, the more so where means are compared.
 _NOTHING, _CHANCE = 0.05, 0.2
 
@@ -70,8 +85,11 @@ class AuditReport:
         The greatest leak of data under the estimator's own setting, of an agent if
         there is one; None if no attack that was run recovered 5 % or more, or 20 %
         under the secure sum, where the best that can be said of an agent is a mean.
+        Members count as found where the interval of the area under the ROC curve is
+        above a half, attributes where chance is three standard errors away.
     weakest : label or None
-        Its victim; None also if all others' samples were found without names.
+        Its victim; None also if samples were found without names, or who is in the
+        pool.
     reasons, advice : list of str
         Why that agent is weak, and what to change.
     """
@@ -105,11 +123,10 @@ class AuditReport:
             if attack not in (GCD, KNOWN, EAVESDROPPER)
             for one in some
         ]
-        self._tried = bool(data)
         self._least = _CHANCE if protection == SECURE_SUM else _NOTHING
-        found = [one for one in data if one.recovered >= self._least]
+        self._found = [one for one in data if _is_found(one, self._least)]
         self.worst = max(
-            found,
+            self._found,
             key=lambda one: (
                 one.victim is not None,
                 one.recovered,
@@ -183,7 +200,9 @@ class AuditReport:
         for attack in self.table:
             cells = (self._cell(attack, column) for column in columns)
             lines.append(f"{attack:28}" + "".join(f"{cell:>19}" for cell in cells))
-        lines += ["", *self._verdict()]
+        lines.append("")
+        for line in self._verdict():
+            lines += textwrap.wrap(line, _WIDTH, subsequent_indent="    ")
         lines += [f"  Change: {advice}" for advice in self.advice]
         lines += ["", *self.notes]
         if self.skipped:
@@ -199,7 +218,7 @@ class AuditReport:
         share = self.table[attack][column]
         if share is not None:
             return f"{100 * share:.0f} %"
-        elsewhere = ANSWER_ATTACKS if column == SECURE_SUM else (POOL,)
+        elsewhere = ANSWER_ATTACKS if column == SECURE_SUM else (POOL, DROPOUT)
         return "-" if attack in elsewhere else "not run"
 
     def _verdict(self) -> list[str]:
@@ -216,26 +235,76 @@ class AuditReport:
         return ["The links leak to whoever reads them:", *lines] if lines else []
 
     def _of_agents(self) -> list[str]:
-        """Say who is weak, if anybody was found to be."""
-        if self.worst is None:
-            if not self._tried:
-                return ["No attack on an agent's data was run."]
-            return [
-                "Nothing was recovered: no attack on data that was run did better than "
-                f"guessing by {100 * self._least:.0f} % or more."
-            ]
-        if self.weakest is None:
-            which = f"Agent {self.worst.attacker!r} finds samples of all others"
-            why = "; ".join(self.reasons)
-            return [f"{which}, without names ({why}).", f"  {self.worst}"]
-        return [
-            f"Weakest agent: {self.weakest!r} ({'; '.join(self.reasons)}).",
-            f"  {self.worst}",
+        """Say what the weakest point is, and by which attacks."""
+        run = [
+            attack
+            for attack in ATTACKS
+            if attack not in (GCD, KNOWN, EAVESDROPPER)
+            and self.leakages[self.protection][attack]
         ]
+        missing = [
+            attack
+            for attack in ATTACKS
+            if attack not in (GCD, KNOWN, EAVESDROPPER)
+            and attack not in run
+            and self._cell(attack, self.protection) != "-"
+        ]
+        lines = []
+        if not run:
+            lines.append("No attack on an agent's data was run.")
+        elif self.worst is None:
+            lines.append(
+                "Nothing was recovered by the attacks that were run: none did better "
+                f"than guessing by {100 * self._least:.0f} % or more."
+            )
+        else:
+            lines += self._of_worst(self.worst)
+        if run:
+            lines.append(f"Attacks on data that were run: {'; '.join(run)}.")
+        if missing:
+            lines.append(
+                f"Not run, so that nothing is known of them: {'; '.join(missing)}."
+            )
+        return lines
+
+    def _of_worst(self, worst: Leakage) -> list[str]:
+        """Say what was recovered, the worst first."""
+        why = "; ".join(self.reasons)
+        if self.weakest is not None:
+            lines = [f"Weakest agent: {self.weakest!r} ({why}).", f"  {worst}"]
+        elif worst.target == "pool":
+            lines = [
+                f"Agent {worst.attacker!r} finds samples of all others, without names "
+                f"({why}).",
+                f"  {worst}",
+            ]
+        else:
+            what = "who is in the pool"
+            if worst.target == "attribute":
+                what = "a value of a sample in the pool"
+            lines = [
+                f"Weakest point: agent {worst.attacker!r} finds out {what} ({why}).",
+                f"  {worst}",
+            ]
+        for attack in (POOL, LIST, MEMBERSHIP, ATTRIBUTE, DROPOUT):
+            some = self.leakages[self.protection][attack]
+            found = [one for one in some if any(one is other for other in self._found)]
+            if found and not any(one is worst for one in some):
+                lines.append(f"  {max(found, key=lambda one: one.recovered)}")
+        return lines
 
     def __repr__(self) -> str:
         worst = "nothing" if self.worst is None else f"{self.worst}"
         return f"<AuditReport: {worst}>"
+
+
+def _is_found(one: Leakage, least: float) -> bool:
+    """Return whether something was recovered that chance does not explain."""
+    if one.target == "membership":
+        return bool(one.details["auc_interval"][0] > 0.5)
+    if one.target == "attribute":
+        return one.error < 0.5 - 1.5 / one.details["decided"] ** 0.5
+    return one.recovered >= least
 
 
 def _skipped(attack: str, reason: str, some: list[Skipped]) -> str:
@@ -261,6 +330,8 @@ def _reasons(worst: Leakage | None) -> list[str]:
     if pool is not None:
         if worst.victim is None:
             return ["one sample" if pool == 1 else f"{pool} samples"]
+        if worst.attack == "DropoutAttack":
+            return [*reasons, "it dropped out, and the totals go on without it"]
         if pool == worst.n_samples:
             return [*reasons, "nobody but the attacker holds others"]
         return [*reasons, f"all but the attacker hold {pool}"]
@@ -283,10 +354,17 @@ def _advice(
                 "another agent with samples: with two, each subtracts its own summand "
                 "and has the other's"
             )
+        if worst.attack == "DropoutAttack":
+            advice.append('on_dropout="raise": totals with and without it tell of it')
         advice.append(
             "more samples: those of all agents but any one should outnumber the "
             "components by far"
         )
+        if worst.target in ("membership", "attribute"):
+            advice.append(
+                "n_init=1: fewer totals tell a little less of single samples; nothing "
+                "but noise hides members from who has a list of candidates"
+            )
         return advice
     sums_protect = n_holders >= LEAST_HOLDERS
     advice = [_advice_on_sums(n_holders, summed_share)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from ._attacks.eavesdropper import EavesdropperAttack
-from ._attacks.leakage import Leakage
+from ._attacks.leakage import Leakage, dense
 from ._attacks.pooled_simulation import PooledSimulationAttack
 from ._report import (
     ANSWER_ATTACKS,
@@ -18,6 +19,7 @@ from ._report import (
 )
 from ._views.transcript import Label, Transcript
 
+_MANY, _TIMES = 100, 5  # own samples that do for references
 _NO_ANSWERS = "under the secure sum neighbours send no masked answers"
 
 
@@ -45,6 +47,8 @@ class SumAudit:
         Time that is left; shared evenly among the attackers.
     random_state : int
         Seed of the attacks.
+    references : ndarray of shape (n_references, F) or None, default=None
+        Samples to start simulations from.
 
     Attributes
     ----------
@@ -55,11 +59,16 @@ class SumAudit:
     """
 
     def __init__(
-        self, transcript: Transcript, deadline: Deadline, random_state: int
+        self,
+        transcript: Transcript,
+        deadline: Deadline,
+        random_state: int,
+        references: Any = None,
     ) -> None:
         self.transcript = transcript
         self.deadline = deadline
         self.random_state = random_state
+        self.references = references
         self.skipped = [
             Skipped(SECURE_SUM, attack, None, None, _NO_ANSWERS)
             for attack in ANSWER_ATTACKS
@@ -85,6 +94,7 @@ class SumAudit:
             attack = PooledSimulationAttack(
                 max_seconds=self.deadline.left / (len(attackers) - place),
                 random_state=self.random_state,
+                references=self._known_to(attacker, holders),
             )
             named = attack.run_many(transcript, attacker, [*victims, None])
             results[POOL].append(named.pop())
@@ -105,6 +115,15 @@ class SumAudit:
                 "of the masked sums."
             )
         return results
+
+    def _known_to(self, attacker: Label, holders: list[Label]) -> Any:
+        """Return references, or an agent's own samples where they are many."""
+        if self.references is not None:
+            return self.references
+        n_others = sum(self._size(label) for label in holders if label != attacker)
+        if self._size(attacker) < max(_MANY, _TIMES * n_others):
+            return None
+        return dense(self.transcript.view(attacker).X)
 
     def _size(self, agent: Label) -> int:
         """Return the number of an agent's samples."""

@@ -37,8 +37,14 @@ def test_two_agents_hide_nothing(X):
 @pytest.mark.parametrize("n_agents", [1, 3, 6])
 @pytest.mark.parametrize("adjacency", ["path", "complete"])
 def test_no_warning_otherwise(X, n_agents, adjacency):
+    """But of who is in a pool that is small."""
     given = {"partition": n_agents, "adjacency": adjacency, "masking": "scalar"}
-    assert privacy_warnings(X, **given) == []
+    found = privacy_warnings(X, **given)
+    assert len(found) == (n_agents > 1)
+    assert all(message.startswith("membership: all agents but") for message in found)
+    assert not any("; with" in message for message in found)
+    many = np.tile(X, (40, 1))
+    assert privacy_warnings(many, **given) == []
 
 
 def test_the_consensus_warns_of_scalar_masks_and_single_neighbours(X):
@@ -141,7 +147,7 @@ def test_keys_do_not_come_from_the_seed(X):
         ([20, 10, 0], 2, "two agents that have samples"),
         ([30, 0, 0], 2, "one agent that has samples"),
         ([28, 1, 1], 2, "all agents but 0 have 2 samples in all"),
-        ([26, 3, 1], 3, None),
+        ([26, 3, 1], 3, "membership: all agents but 0 have 4 samples in all"),
     ],
 )
 def test_where_totals_give_samples_away_a_warning_says_so(

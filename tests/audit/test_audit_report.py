@@ -21,8 +21,14 @@ ROWS = [
     "joint mask fit",
     "simulation",
     "simulation, no names",
+    "membership, of a list",
+    "membership, single",
+    "attribute",
+    "dropout",
     "eavesdropper",
 ]
+MEMBERS = ROWS[6:8]
+STUDIES = ROWS[6:10]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +44,14 @@ def test_table_has_both_sides_of_every_claim(report):
     assert all(list(row) == COLUMNS for row in table.values())
     summed = {name: row["secure-sum"] for name, row in table.items()}
     assert all(summed[name] is None for name in ROWS[:4])
-    assert max(summed[name] for name in ROWS[4:]) < 0.1
+    assert max(summed[name] for name in (*ROWS[4:6], ROWS[-1])) < 0.1
+    # Who is in the pool the totals do tell, and the components much of it.
+    assert summed["membership, of a list"] > 0.99
+    assert summed["membership, single"] > 0.1
+    assert table["membership, of a list"]["entrywise"] > 0.1
+    for name in MEMBERS:
+        assert {table[name][column] for column in CONSENSUS[:2]} == {None}
+    table = {name: row for name, row in table.items() if name not in STUDIES}
     table = {n: {c: row[c] for c in CONSENSUS} for n, row in table.items()}
     assert set(table.pop("simulation, no names").values()) == {None}
     shares = {name: list(row.values()) for name, row in table.items()}
@@ -77,7 +90,20 @@ def test_nothing_is_skipped_silently(report):
     summed |= {("secure-sum", "simulation, no names", a, None) for a in names}
     summed.add(("secure-sum", "eavesdropper", None, None))
     answers = {("secure-sum", attack, None, None) for attack in ROWS[:4]}
+    answers |= {("secure-sum", attack, None, None) for attack in STUDIES[2:]}
     assert answers <= skipped
+    studied = {
+        (protection, attack)
+        for protection, attack, *_ in done | skipped
+        if attack in STUDIES
+    }
+    assert studied >= {(column, attack) for column in COLUMNS for attack in STUDIES[:3]}
+    members = {one for one in done if one[1] in MEMBERS}
+    assert {one[:2] for one in members} == {
+        (column, attack) for column in COLUMNS[2:] for attack in MEMBERS
+    }
+    done -= members
+    skipped = {one for one in skipped if one in answers or one[1] not in STUDIES}
     assert {one for one in done if one[0] == "secure-sum"} == summed
     done, skipped = done - summed, skipped - answers
     assert not done & skipped
@@ -87,7 +113,7 @@ def test_nothing_is_skipped_silently(report):
     expected = {
         (protection, attack, *pair)
         for protection in CONSENSUS
-        for attack in ROWS[:-2]
+        for attack in ROWS[:5]
         for pair in pairs
     }
     links = {(protection, ROWS[-1], None, None) for protection in CONSENSUS}
@@ -236,24 +262,101 @@ def test_limits_are_checked_before_any_fit(limits, error, message):
         audit_report(model(max_iter=10**9), X, agents, **limits)
 
 
-def test_nothing_recovered_is_said(report):
-    """Where no attack does better than guessing nobody is called weak."""
+def test_members_are_the_weakest_point_of_a_large_pool(report):
+    """Where nobody is found by name, who is in the pool is."""
     X, agents = data(n_samples=20)
     estimator = model(protocol="secure-sum", adjacency="ring")
     result = audit_report(estimator, X, agents, max_rounds=12, max_samples=1)
     assert result.protection == "secure-sum"
-    assert (result.worst, result.weakest, result.reasons) == (None, None, [])
+    assert result.weakest is None
+    assert result.worst.target == "membership"
     text = str(result)
-    assert "Nothing was recovered" in text
-    assert "Weakest" not in text
+    assert "Nothing was recovered" not in text
+    assert "Weakest point: agent 0 finds out who is in the pool (30 samples)" in text
+    assert "MembershipAttack, 0 on all others: membership of a list" in text
+    assert "AUC 1.000" in text
+    assert "half of all samples were held out" in text
     assert "protocol='secure-sum' is in use" in text
-    assert "nothing" in repr(result)
     assert result.table["simulation"]["secure-sum"] < 0.2
     assert result.table["simulation"]["entrywise"] is None  # too many samples
     assert "simulation: under" not in text
-    if "total" in result.leakages["secure-sum"]["eavesdropper"][0].details["in_clear"]:
-        assert "reads in clear: total" in text
     assert "Weakest agent: 'west'" in str(report)
+    assert "n_init=1" in " ".join(result.advice)
+
+
+def test_nothing_recovered_is_said_of_what_was_run():
+    """And what was not run is named beside it."""
+    leakages = {column: {row: [] for row in ROWS} for column in COLUMNS}
+    common = {"guess_error": 1.0, "n_samples": 5, "details": {"pool": 9}}
+    one = Leakage("PooledSimulationAttack", 0, 1, "samples", error=1.0, **common)
+    leakages["secure-sum"]["simulation"] = [one]
+    result = AuditReport(leakages, [], "secure-sum", [], 3)
+    assert (result.worst, result.weakest, result.reasons) == (None, None, [])
+    assert "nothing" in repr(result)
+    text = str(result)
+    assert "Nothing was recovered by the attacks that were run" in text
+    assert "Attacks on data that were run: simulation." in text
+    unknown = "; ".join(["simulation, no names", *STUDIES])
+    assert f"Not run, so that nothing is known of them: {unknown}." in text
+    assert "Weakest" not in text
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """Digits of 8 x 8 pixels, in random order."""
+    X = np.unique(load_digits().data, axis=0)
+    return X[np.random.default_rng(0).permutation(len(X))]
+
+
+def test_a_pool_of_twice_the_components_is_a_leak(digits):
+    estimator = PrivateDistributedNMF(
+        5, protocol="secure-sum", max_iter=20, tol=0, random_state=0
+    )
+    parts = [digits[:5], digits[5:10], digits[10:15]]
+    result = audit_report(
+        estimator,
+        parts,
+        max_rounds=20,
+        max_samples=1,
+        max_seconds=15.0,
+        references=digits[100:600],
+    )
+    table = {name: row["secure-sum"] for name, row in result.table.items()}
+    assert table["simulation, no names"] > 0.3
+    assert table["membership, of a list"] == 1
+    assert table["membership, single"] > 0.5
+    assert "500 references" in str(result)
+    assert "Weakest" in str(result) or "without names" in str(result)
+
+
+def test_a_dropout_and_an_attribute_are_leaks(digits):
+    rng = np.random.default_rng(0)
+    X = np.c_[digits, 8.0 * rng.integers(2, size=len(digits))]
+    estimator = PrivateDistributedNMF(
+        5,
+        protocol="secure-sum",
+        on_dropout="continue",
+        max_iter=30,
+        tol=0,
+        random_state=0,
+    )
+    labels = np.repeat(["a", "b", "c", "d"], [30, 10, 10, 1])
+    result = audit_report(
+        estimator,
+        X[:51],
+        labels,
+        max_rounds=30,
+        max_samples=1,
+        max_seconds=10.0,
+        references=X[100:500],
+    )
+    assert (result.weakest, result.worst.attack) == ("d", "DropoutAttack")
+    assert "it dropped out" in " ".join(result.reasons)
+    assert 'on_dropout="raise"' in result.advice[0]
+    assert result.table["attribute"]["secure-sum"] > 0.2
+    text = str(result)
+    assert "attributes in a pool of 21" in text
+    assert "DropoutAttack, a on d: samples" in text
 
 
 def test_two_agents_of_a_secure_sum_are_told_apart():

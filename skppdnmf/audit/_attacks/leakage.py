@@ -95,6 +95,13 @@ class Leakage:
         whom = "all others" if self.target in ABOUT_ALL else f"{self.victim}"
         if self.target == "membership":
             return f"{self.attack}, {who} on {whom}: {_in_areas(self.details)}"
+        if self.target == "attribute":
+            return (
+                f"{self.attack}, {who} on {whom}: {self.details['decided']} attributes "
+                f"in a pool of {self.details['pool']}, "
+                f"{100 * self.details['right']:.0f} % right (guessing 50 %); from the "
+                f"components alone {100 * self.details['components_right']:.0f} %"
+            )
         return (
             f"{self.attack}, {who} on {whom}: {self.target} with error "
             f"{100 * self.error:.2g} %, guessing {100 * self.guess_error:.2g} %: "
