@@ -43,7 +43,7 @@ class PrivacyBudget:
     >>> budget.spend(epsilon=1.0, delta=1e-6)
     >>> budget.spend(epsilon=1.0, delta=1e-6)
     >>> budget.n_fits, round(budget.spent_epsilon, 2)
-    (2, 1.25)
+    (2, 1.28)
     """
 
     def __init__(self, epsilon: float, delta: float) -> None:

@@ -13,10 +13,17 @@ from .settings import NoiseSettings
 
 Array = NDArray[np.float64]
 
-# The t-th total has this power of t as its weight in the average of all so far: early
-# ones are of right factors that have improved since.
-_POWER = -0.55
+# The t-th total has a power of t as its weight in the average of all so far: early ones
+# are of right factors that have improved since. The exponent is so much more than one
+# half for few totals, which are few because their noise is large.
+_LEAST_EXPONENT = 0.5
+_PER_TOTAL = 1.6
 _SWEEPS = 10
+# Where totals are few, of the noise's largest singular value, what is taken off the
+# products, and what the eigenvalues are floored at; more totals do better without.
+_FEW_TOTALS = 15
+_SHRINKAGE = 0.5
+_FEW_FLOOR = 0.5
 # How much longer or shorter the averages take a row of H to have become at most, which
 # noise could otherwise make grow without end.
 _LARGEST_STEP = 1.1
@@ -113,25 +120,39 @@ class NoisyPath:
 
     def _average(self, gram: Array, products: Array) -> None:
         """Take a total into the averages."""
-        weight = float(self.iteration) ** _POWER
+        exponent = min(1.0, _LEAST_EXPONENT + _PER_TOTAL / self.numbers.n_totals)
+        weight = float(self.iteration) ** -exponent
         self._gram = (1.0 - weight) * self._gram + weight * gram
         self._products = (1.0 - weight) * self._products + weight * products
         self._variance = (1.0 - weight) ** 2 * self._variance + weight**2
 
     def _step(self) -> None:
         """Solve for the left factor, and rescale the averages with its rows."""
-        K = len(self.H)
-        # About half the largest eigenvalue of the noise alone.
-        floor = self.numbers.gram_noise * np.sqrt(self._variance * K)
+        numbers, deviation = self.numbers, np.sqrt(self._variance)
+        few = numbers.n_totals <= _FEW_TOTALS
+        # The largest eigenvalue of the noise alone is about root two of this.
+        floor = numbers.gram_noise * deviation * np.sqrt(len(self.H))
         values, vectors = np.linalg.eigh(self._gram)
+        floor *= _FEW_FLOOR if few else 1.0
         gram = (vectors * np.maximum(values, floor)) @ vectors.T
-        H = hals(gram[None], self._products[None], self.H[None].copy(), _SWEEPS)[0]
+        products = self._products
+        if few:
+            products = _shrunk(products, _SHRINKAGE * numbers.product_noise * deviation)
+        H = hals(gram[None], products[None], self.H[None].copy(), _SWEEPS)[0]
         H = _floored(H)
         norms = _norms(H)
         self.H = H / norms[:, None]
         self.divisors = np.clip(1.0 / norms, 1.0 / _LARGEST_STEP, _LARGEST_STEP)
         self._gram = self._gram / self.divisors / self.divisors[:, None]
         self._products = self._products / self.divisors[:, None]
+
+
+def _shrunk(products: Array, noise: float) -> Array:
+    """Take from each singular value what noise of this deviation adds to it."""
+    left, values, right = np.linalg.svd(products, full_matrices=False)
+    K, F = products.shape
+    added = noise * (np.sqrt(K) + np.sqrt(F))
+    return (left * np.sqrt(np.maximum(values**2 - added**2, 0.0))) @ right
 
 
 def _norms(H: Array) -> Array:

@@ -18,7 +18,7 @@ from .key_graph import key_degree
 _MASK_WORDS = 1 << 16
 _MOST_STARTS = 8
 # Of the square of mu: what W^T W gets of the totals', and the number of samples of all.
-GRAM_SHARE = 0.15
+GRAM_SHARE = 0.12
 COUNT_SHARE = 0.0025
 _FEWEST_PEERS = 8  # that count: without masks the rest costs as much
 
