@@ -18,7 +18,7 @@ class PrivacyBudget:
     Each fit with `epsilon` tells something anew, and so does every fit of a grid
     search. Estimators that are given one budget, their clones among them, spend from
     it; their fits are composed as Gaussian mechanisms, so that four of epsilon 1 cost
-    about 2.3, not 4.
+    about 2.2, not 4.
 
     A fit spends before it sends anything, and what it has spent stays spent if it
     fails. A budget counts within one process and does not let itself be pickled: a
