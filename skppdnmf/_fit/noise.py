@@ -19,6 +19,7 @@ from .._secure_sum.privacy import membership_auc
 from .._secure_sum.settings import noise_settings_of
 from .budget import PrivacyBudget
 from .cost import count_agents
+from .protocols import protocol_of
 
 # Excess of the error over that of a fit of pooled data, measured on images of digits:
 # what few totals leave, and what noise adds at a signal-to-noise ratio of one.
@@ -162,7 +163,7 @@ def check_privacy(estimator: Any) -> None:
                     "noise and no guarantee; set epsilon"
                 )
         return
-    if estimator.protocol != "secure-sum":
+    if not protocol_of(estimator).adds_noise:
         raise ValueError(
             f'epsilon={epsilon:g} with protocol="{estimator.protocol}": only '
             'protocol="secure-sum" adds the noise of differential privacy'

@@ -75,6 +75,7 @@ class SumAgent:
         self._compute = compute
         self._notes = notes
         self._post = Correspondence(number, names, secure_sum, correspondents, run)
+        self._address = self._post.address
         self._squared_norm = self._squared_error = admm.squared_norm(X)
         self._sum = secure_sum
         self._W = self._extrapolated = np.zeros((*path.point.shape[:2], X.shape[0]))

@@ -55,7 +55,7 @@ class Correspondence:
         run: bytes,
     ) -> None:
         self.name = names[number]
-        self._address = Address(
+        self.address = Address(
             run,
             PROTOCOL_CODE,
             number,
@@ -96,18 +96,18 @@ class Correspondence:
 
     def _opened(self, envelope: Envelope) -> tuple[int, SumMessage]:
         """Check an envelope at the door and read its message."""
-        self._address.admit(envelope)
+        self.address.admit(envelope)
         message = envelope.body
         if isinstance(message, bytes):
             try:
                 message = SumMessage.from_bytes(message, envelope.kind, envelope.round)
             except CorruptedMessageError as error:
-                raise self._address.refusal(envelope.sender, str(error)) from error
+                raise self.address.refusal(envelope.sender, str(error)) from error
         return envelope.sender, message
 
     def _step(self) -> Step:
         """Put what is to be sent into envelopes."""
-        seal = self._address.seal
+        seal = self.address.seal
         outbox, self._outbox = self._outbox, []
         report, self._report = self._report, None
         return Step(

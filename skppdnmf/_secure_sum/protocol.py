@@ -37,6 +37,7 @@ class SecureSumProtocol:
     name = "secure-sum"
     code = PROTOCOL_CODE
     agrees = True
+    adds_noise = True
 
     def start_scaling(self, estimator: Any) -> str:
         """Return how a given start is scaled: to entries around 1."""
