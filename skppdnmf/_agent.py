@@ -214,6 +214,8 @@ class Report(NamedTuple):
         Whether it is the agent's last.
     witness : Witness or None, default=None
         For the observer of a run in one process; None everywhere else.
+    privacy : mapping or None, default=None
+        What noise the totals have, under differential privacy.
     """
 
     iteration: int
@@ -223,6 +225,7 @@ class Report(NamedTuple):
     stopped: bool = False
     final: bool = False
     witness: Witness | None = None
+    privacy: Mapping[str, Any] | None = None
 
 
 class Step(NamedTuple):

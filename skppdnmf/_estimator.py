@@ -29,6 +29,7 @@ from ._fit.advice import advice
 from ._fit.callbacks import CallbackSupportMixin, FitCallbacks
 from ._fit.history import fitted_attributes
 from ._fit.keeping import keeps_what_was_fitted
+from ._fit.noise import check_privacy
 from ._fit.protocols import PROTOCOLS, protocol_of
 from ._fit.run import run_fit, warn_of_leaks
 from ._fit.seeds import common_start, draw_seeds
@@ -164,6 +165,27 @@ class PrivateDistributedNMF(
         change nor its distance to the neighbours exceeds this. Under "secure-sum"
         all stop when twice in a row the objective falls by at most this fraction.
         0 turns that off.
+    epsilon : float or None, default=None
+        With it a fit under "secure-sum" is (epsilon, `delta`)-differentially private
+        with regard to one sample more or less, for all that see its totals, all of
+        them together: every agent adds noise, so much that all but `max_colluding`
+        have enough. A second fit of the same data costs again (`privacy_budget`).
+        Of the parameters `tol`, `n_init` and `n_max` are not read then, penalties and
+        ``on_dropout="continue"`` are refused, and no more than 30 totals are taken;
+        neither their number nor anything else follows from the data but through noise.
+        The components have unit norm. See the user guide for what it costs.
+    delta : float or None, default=None
+        Probability with which the guarantee may fail; needed with `epsilon`, far below
+        one over the number of samples.
+    clip : float or None, default=None
+        Largest Euclidean norm of a sample, known beforehand and not from the data;
+        needed with `epsilon`. Longer samples are shortened to it.
+    max_colluding : int or None, default=None
+        How many agents, at most, are taken to tell each other what noise they have
+        added. None makes it a third of them, but one at least.
+    privacy_budget : PrivacyBudget or None, default=None
+        From which fits with `epsilon` are paid, clones' fits too; what would exceed it
+        is refused.
     n_jobs : int or None, default=None
         Agents that run side by side: in threads, or, in long fits with entrywise
         masks, whose ciphertext operations are too short for threads to share a
@@ -186,7 +208,8 @@ class PrivateDistributedNMF(
     n_components_ : int
         Number of components.
     reconstruction_err_ : float
-        ``||X - W H||`` (Frobenius) of the training data.
+        ``||X - W H||`` (Frobenius) of the training data; nan with `epsilon`, as it
+        would tell something of them beside the noise.
     n_iter_ : int
         Iterations of block coordinate descent.
     n_exchanges_ : int
@@ -212,7 +235,15 @@ class PrivateDistributedNMF(
         One entry for each iteration: ``exchanges``, ``local_error`` (with each
         agent's own copy; the paper's NMSE), ``shared_error`` (with the mean of the
         copies), ``consensus_error``, ``seconds``, ``bytes``; errors are relative to
-        the norm of X, and below about 3e-4 under float32 they are rounding.
+        the norm of X, and below about 3e-4 under float32 they are rounding; nan
+        with `epsilon`.
+    privacy_ : dict or None
+        With `epsilon` what was spent and how: ``epsilon``, ``delta``, ``mu`` (of the
+        fit as one Gaussian mechanism), ``neighbours``, ``clip``, ``sensitivity``,
+        ``noise`` (standard deviations in a total), ``share`` of ``W^T W`` and ``W^T
+        X``, ``n_totals``, ``n_samples`` (with its noise), ``n_honest`` (agents whose
+        noise counts), ``max_colluding`` and ``membership_auc`` (the largest that a
+        test of membership can have).
     traffic_ : dict
         ``messages``, ``ciphertexts`` and ``bytes`` in all, and under ``edges`` for
         each directed edge ``(label, label)``.
@@ -269,6 +300,11 @@ class PrivateDistributedNMF(
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_admm_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "epsilon": [Interval(Real, 0, 100, closed="right"), None],
+        "delta": [Interval(Real, 0, 1, closed="neither"), None],
+        "clip": [Interval(Real, 0, 1e100, closed="right"), None],
+        "max_colluding": [Interval(Integral, 1, None, closed="left"), None],
+        "privacy_budget": "no_validation",
         "n_jobs": [None, Integral],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -308,6 +344,11 @@ class PrivateDistributedNMF(
         max_iter=60,
         max_admm_iter=5,
         tol=1e-4,
+        epsilon=None,
+        delta=None,
+        clip=None,
+        max_colluding=None,
+        privacy_budget=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -336,6 +377,11 @@ class PrivateDistributedNMF(
         self.max_iter = max_iter
         self.max_admm_iter = max_admm_iter
         self.tol = tol
+        self.epsilon = epsilon
+        self.delta = delta
+        self.clip = clip
+        self.max_colluding = max_colluding
+        self.privacy_budget = privacy_budget
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -371,6 +417,10 @@ class PrivateDistributedNMF(
             If an agent is lost and `on_dropout` is "raise", or the others cannot go
             on: they are fewer than three with samples, cannot reach each other, or
             share too few keys.
+        ExcessiveNoiseError
+            If the noise of `epsilon` exceeds what so many samples say.
+        PrivacyBudgetError
+            If the fit would exceed `privacy_budget`.
 
         Examples
         --------
@@ -439,6 +489,7 @@ class PrivateDistributedNMF(
         )
         if self.n_jobs == 0:
             raise ValueError("n_jobs=0 has no meaning; use None, 1 or more, or -1")
+        check_privacy(self)
         seeds = draw_seeds(self.random_state)
         partition, network = check_federation(
             X.shape[0], self.partition, self.adjacency, agents, n_parts, seeds.graph
@@ -453,6 +504,8 @@ class PrivateDistributedNMF(
         plan = protocol.plan(setting)
         protocol.check_data(setting, X)
         protocol.warn_of_cost(setting, plan)
+        if self.privacy_budget is not None:
+            self.privacy_budget.spend(self.epsilon, self.delta)
         outcome, rows = run_fit(setting, plan, X, partition, callbacks, recorder)
         attributes = fitted_attributes(outcome.reports, rows, X.dtype)
         for name, value in attributes.items():
@@ -462,7 +515,14 @@ class PrivateDistributedNMF(
         self.adjacency_ = network.adjacency.copy()
         self.traffic_ = outcome.traffic.summary(partition.labels)
         self.dropped_agents_ = [partition.labels[k] for k in outcome.membership.gone]
-        if not outcome.converged and self.tol > 0 and self.n_iter_ == self.max_iter:
+        reports = [report for report in outcome.reports if report is not None]
+        self.privacy_ = reports[0].privacy
+        if (
+            self.epsilon is None
+            and not outcome.converged
+            and self.tol > 0
+            and self.n_iter_ == self.max_iter
+        ):
             warn_user(
                 f"{type(self).__name__} did not reach tol={self.tol:g} within "
                 f"max_iter={self.max_iter} iterations (consensus_error_="
@@ -474,7 +534,9 @@ class PrivateDistributedNMF(
             warn_user(message, ConvergenceWarning)
         W = self._solve(X)
         H = self.components_.astype(np.float64)
-        self.reconstruction_err_ = float(np.sqrt(squared_residual(X, W, H)))
+        self.reconstruction_err_ = np.nan
+        if self.epsilon is None:
+            self.reconstruction_err_ = float(np.sqrt(squared_residual(X, W, H)))
         callbacks.end()
         return W.astype(X.dtype, copy=False), given
 

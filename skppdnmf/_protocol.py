@@ -132,6 +132,8 @@ class FitProtocol(Protocol):
     code: int
     # Whether the agents' copies of the left factor can differ.
     agrees: bool
+    # Whether it can add the noise of differential privacy.
+    adds_noise: bool
 
     def start_scaling(self, estimator: Any) -> str:
         """Return how a given start is scaled, as for `penalty_scaling`."""

@@ -6,7 +6,9 @@ __all__ = [
     "CostWarning",
     "DropoutError",
     "DropoutWarning",
+    "ExcessiveNoiseError",
     "InsecureKeyWarning",
+    "PrivacyBudgetError",
     "PrivacyWarning",
     "WrongKeyError",
 ]
@@ -122,6 +124,40 @@ class DropoutWarning(UserWarning):
     ...     _ = model.fit([[1.0, 2.0], [2.0, 1.0], [1.0, 1.0]])
     >>> model.dropped_agents_
     []
+    """
+
+
+class ExcessiveNoiseError(ValueError):
+    """The noise that `epsilon` asks for exceeds what the samples say.
+
+    Examples
+    --------
+    >>> from skppdnmf import PrivateDistributedNMF
+    >>> from skppdnmf.exceptions import ExcessiveNoiseError
+    >>> model = PrivateDistributedNMF(
+    ...     1, protocol="secure-sum", epsilon=0.1, delta=1e-5, clip=3.0
+    ... )
+    >>> try:
+    ...     _ = model.fit([[1.0, 2.0], [2.0, 1.0], [1.0, 1.0]])
+    ... except ExcessiveNoiseError:
+    ...     print("too few samples")
+    too few samples
+    """
+
+
+class PrivacyBudgetError(ValueError):
+    """A fit would spend more of a `PrivacyBudget` than is left; nothing was spent.
+
+    Examples
+    --------
+    >>> from skppdnmf import PrivacyBudget
+    >>> from skppdnmf.exceptions import PrivacyBudgetError
+    >>> budget = PrivacyBudget(epsilon=1.0, delta=1e-5)
+    >>> try:
+    ...     budget.spend(epsilon=2.0, delta=1e-5)
+    ... except PrivacyBudgetError:
+    ...     print("too much")
+    too much
     """
 
 

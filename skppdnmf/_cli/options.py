@@ -143,6 +143,26 @@ PARAMETERS: dict[str, tuple[click.ParamType, str]] = {
         "stop when twice in a row the objective falls by at most this fraction. 0 "
         "turns that off.",
     ),
+    "epsilon": (
+        Either(Number(min=0, max=100, min_open=True), NoneWord()),
+        "With it a fit under secure-sum is differentially private with regard to one "
+        "sample more or less. Needs --delta and --clip.",
+    ),
+    "delta": (
+        Either(Number(min=0, max=1, min_open=True, max_open=True), NoneWord()),
+        "Probability with which the guarantee of --epsilon may fail, far below one "
+        "over the number of samples.",
+    ),
+    "clip": (
+        Either(Number(min=0, max=1e100, min_open=True), NoneWord()),
+        "Largest Euclidean norm of a sample, known beforehand; with --epsilon longer "
+        "samples are shortened to it.",
+    ),
+    "max_colluding": (
+        Either(click.IntRange(min=1), NoneWord()),
+        "How many agents may tell each other what noise they have added. none makes "
+        "it a third of them, but one at least.",
+    ),
     "n_jobs": (
         Either(click.INT, NoneWord()),
         "Agents that run side by side, -1 for as many as there are cores. The result "

@@ -26,6 +26,7 @@ class Consensus:
     name = "consensus"
     code = PROTOCOL_CODE
     agrees = False
+    adds_noise = False
 
     def start_scaling(self, estimator: Any) -> str:
         """Return how a given start is scaled: as the penalties."""

@@ -121,6 +121,12 @@ def estimate_cost(
     return CostEstimate(*cost)
 
 
+def count_agents(estimator: Any) -> int:
+    """Return how many agents the estimator's parameters make, as far as they tell."""
+    network, _ = _federation_of(estimator, draw_seeds(0).graph)
+    return network.n_agents
+
+
 def _federation_of(estimator: Any, seed: int) -> tuple[Network, int | None]:
     """Return the graph, and the number of samples where block sizes tell it."""
     partition = estimator.partition

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .._agent import Address, Departure, Envelope, Letters, Report, Step
+from .._agent import Departure, Envelope, Report, Step
 from .._nmf import admm
 from .._nmf.hals import hals
 from .._protocol import call
-from ..exceptions import CorruptedMessageError, DropoutError
+from ..exceptions import DropoutError
+from .correspondence import Correspondence, Learnt
 from .exchange import SecureSum, Total
 from .left_factor import LeftPath, row_norms
-from .messages import PROTOCOL_CODE, SUM_KIND_NAMES, SumMessage
 from .totals import HEADROOM, Totals, row_blocks, setup_words, squared_norms
 
 Array = NDArray[np.float64]
@@ -75,21 +75,10 @@ class SumAgent:
         self.path = path
         self._compute = compute
         self._notes = notes
-        self._address = Address(
-            run,
-            PROTOCOL_CODE,
-            number,
-            names,
-            dict(enumerate(SUM_KIND_NAMES)),
-            correspondents,
-        )
+        self._post = Correspondence(number, names, secure_sum, correspondents, run)
+        self._address = self._post.address
         self._squared_norm = self._squared_error = admm.squared_norm(X)
-        # What an agent has done stays to be told if it then refuses a message.
-        self._outbox: Letters = []
-        self._report: Report | None = None
-        self.finished = False
         self._sum = secure_sum
-        self._n_departures = 0
         self._W = self._extrapolated = np.zeros((*path.point.shape[:2], X.shape[0]))
         self._share: Totals | None = None
         self._words = np.empty(0, dtype=np.uint64)
@@ -112,8 +101,7 @@ class SumAgent:
         """
         if not math.isfinite(self._squared_norm):
             raise OverflowError(f"{self.name}: ||X||^2 is not finite; rescale X")
-        self._outbox += self._sum.start(setup_words(squared_norms(self.X)))
-        return self._step()
+        return self._post.start(setup_words(squared_norms(self.X)))
 
     def advance(self, envelopes: list[Envelope]) -> Step:
         """Take envelopes and go on as far as they allow.
@@ -136,9 +124,7 @@ class SumAgent:
         DropoutError
             If a sum was given up that must not be formed again.
         """
-        arrived = [self._opened(envelope) for envelope in envelopes]
-        self._go_on(*self._sum.advance(arrived))
-        return self._step()
+        return self._post.advance(envelopes, self._learn, self._another_summand)
 
     def depart(self, departure: Departure) -> Step:
         """Take note that others have left: the present sum is void.
@@ -160,55 +146,15 @@ class SumAgent:
             If what came from one who had heard of it before is not what it must have
             sent.
         """
-        if departure.number != self._n_departures + 1:
-            raise ValueError(
-                f"{self.name}: told of departure {departure.number} after "
-                f"{self._n_departures}"
-            )
-        self._n_departures += 1
-        self._go_on(*self._sum.drop(*departure.agents))
-        return self._step()
+        return self._post.depart(departure, self._learn, self._another_summand)
 
     def stop(self) -> None:
         """Be asked to end the fit: the next total is everybody's last."""
         self._sum.stop()
 
-    def _opened(self, envelope: Envelope) -> tuple[int, SumMessage]:
-        """Check an envelope at the door and read its message."""
-        self._address.admit(envelope)
-        message = envelope.body
-        if isinstance(message, bytes):
-            try:
-                message = SumMessage.from_bytes(message, envelope.kind, envelope.round)
-            except CorruptedMessageError as error:
-                raise self._address.refusal(envelope.sender, str(error)) from error
-        return envelope.sender, message
-
-    def _step(self) -> Step:
-        """Put what is to be sent into envelopes."""
-        seal = self._address.seal
-        outbox, self._outbox = self._outbox, []
-        report, self._report = self._report, None
-        return Step(
-            [seal(j, message.kind, message.step, message) for j, message in outbox],
-            report,
-            self.finished,
-        )
-
-    def _go_on(self, letters: Letters, total: Total | None) -> None:
-        """Learn from totals and begin the next sums, one iteration at most."""
-        self._outbox += letters
-        while total is not None or self._sum.awaits_summand:
-            words = self._another_summand() if total is None else self._learn(total)
-            if words is not None:
-                self._outbox += self._sum.begin(words)
-            if self._report is not None:
-                break
-            letters, total = self._sum.advance([])
-            self._outbox += letters
-
-    def _learn(self, total: Total) -> NDArray[np.uint64] | None:
-        """Take a total; return the next summand, or None at the end."""
+    def _learn(self, total: Total) -> Learnt:
+        """Take a total; return the next summand, and a report on the iteration."""
+        report = None
         if total.step == 0:
             path = self.path = self._compute(LeftPath.set_up, self.path, total.words)
             if self._sum.fresh:
@@ -225,15 +171,15 @@ class SumAgent:
             path = self.path = self._compute(
                 LeftPath.take, self.path, alone or total.words, total.fresh
             )
-            self._end_iteration(total)
-        if self.finished:
-            return None
+            report = self._end_iteration(total)
+        if report is not None and report.final:
+            return Learnt(None, report)
         if total.step == 0 and not path.settings.exact and not self._sum.fresh:
             # With the first totals goes the norm of what has been rounded; not over
             # other agents than those whose norm has been summed before.
             norm = path.fixed_point.rounded_norm_words(self._blocks)
-            return np.concatenate([norm, self._words])
-        return self._words
+            return Learnt(np.concatenate([norm, self._words]))
+        return Learnt(self._words, report)
 
     def _another_summand(self) -> NDArray[np.uint64]:
         """Return a summand for a sum that was given up, but not the same again."""
@@ -253,10 +199,10 @@ class SumAgent:
 
     def _move_on(self) -> LeftPath:
         """Go to a point at which nothing has been summed."""
-        self.path = self._compute(LeftPath.move_on, self.path, self._n_departures)
+        self.path = self._compute(LeftPath.move_on, self.path, self._post.n_departures)
         return self.path
 
-    def _end_iteration(self, total: Total) -> None:
+    def _end_iteration(self, total: Total) -> Report:
         """Report, and solve the right factors for the next points."""
         path = self.path
         if path.improved and self._share is not None:
@@ -265,21 +211,19 @@ class SumAgent:
             inner = float(np.vdot(products[path.leader], H))
             outer = float(np.vdot(gram[path.leader], H @ H.T))
             self._squared_error = max(0.0, self._rounded_norm - 2.0 * inner + outer)
-        self.finished = path.finished or total.last
-        self._report = Report(
+        report = Report(
             iteration=total.step,
             n_exchanges=max(0, self._sum.n_rounds - 1),
             H=path.H,
             squared_error=self._squared_error,
             stopped=path.converged,
-            final=self.finished,
+            final=path.finished or total.last,
         )
-        if self.finished:  # no iterate of the right factor is left behind
+        if report.final:  # no iterate of the right factor is left behind
             self._W = self._extrapolated = self._W[:0]
             self._share = None
             self._words = self._words[:0]
-            self._sum.end()
-            return
+            return report
         if self._sum.fresh:
             path = self._move_on()
         if len(path.kept) < len(self._W):
@@ -289,6 +233,12 @@ class SumAgent:
             self._W = self._W / path.divisors[:, :, None]
             self._extrapolated = self._extrapolated / path.divisors[:, :, None]
         self._solve_right(_SWEEPS)
+        return report
+
+    @property
+    def finished(self) -> bool:
+        """Whether the fit is over."""
+        return self._post.finished
 
     def _solve_right(self, sweeps: int) -> None:
         """Solve the right factors for the points and form the next summand."""

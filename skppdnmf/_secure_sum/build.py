@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._agent import Agent
 from .._data.graph import Network
 from .._protocol import call
 from .agent import SumAgent
 from .exchange import SecureSum
 from .key_graph import key_graph_of
 from .left_factor import LeftPath
-from .settings import PathSettings
+from .noisy_agent import NoisyAgent
+from .noisy_path import NoisyPath
+from .settings import NoiseSettings, PathSettings
 from .tree import SpanningTrees
 
 
@@ -23,13 +26,13 @@ def make_sum_agents(
     names: Sequence[str],
     network: Network,
     starts: NDArray[np.float64],
-    settings: PathSettings,
+    settings: PathSettings | NoiseSettings,
     degree: int,
     seed: int,
     run: bytes,
     compute: Callable[..., Any] = call,
     recorder: Any = None,
-) -> list[SumAgent]:
+) -> list[Agent]:
     """Make one agent for each part of the data.
 
     Parameters
@@ -42,8 +45,8 @@ def make_sum_agents(
         The graph; node i is agent i.
     starts : ndarray of shape (S, K, F)
         Common starts of the left factor.
-    settings : PathSettings
-        Common to all agents.
+    settings : PathSettings or NoiseSettings
+        Common to all agents; the latter for fits with noise.
     degree : int
         With how many others each agent shares a key.
     seed : int
@@ -57,7 +60,7 @@ def make_sum_agents(
 
     Returns
     -------
-    list of SumAgent
+    list of SumAgent or NoisyAgent
         Agent i has number i.
 
     Raises
@@ -67,7 +70,12 @@ def make_sum_agents(
     OverflowError
         If a total could wrap.
     """
-    path = LeftPath(starts, settings)
+    Party: Any = SumAgent
+    path: Any
+    if isinstance(settings, NoiseSettings):
+        Party, path = NoisyAgent, NoisyPath(starts[0], settings)
+    else:
+        path = LeftPath(starts, settings)
     trees = SpanningTrees(network)
     key_graph = key_graph_of(len(parts), degree, seed)
     agents = []
@@ -78,6 +86,6 @@ def make_sum_agents(
         )
         neighbours = network.neighbours[i].tolist()
         agents.append(
-            SumAgent(i, names, part, path, sums, neighbours, run, compute, notes)
+            Party(i, names, part, path, sums, neighbours, run, compute, notes)
         )
     return agents

@@ -31,6 +31,30 @@ def count_bytes(
     int
         Bytes; none of one agent alone.
     """
+    words = SETUP_WORDS + N_LIMBS
+    for iteration in range(1, max_iter + 1):
+        words += n_starts * words_per_start
+        n_starts = starts_after(iteration, n_starts, max_iter)
+    return count_bytes_of(network, words, max_iter + 1)
+
+
+def count_bytes_of(network: Network, words: int, n_sums: int) -> int:
+    """Count what sums take that together have so many words.
+
+    Parameters
+    ----------
+    network : Network
+        The graph.
+    words : int
+        Words of all sums.
+    n_sums : int
+        How many sums.
+
+    Returns
+    -------
+    int
+        Bytes; none of one agent alone.
+    """
     if network.n_agents == 1:
         return 0
     tree = SpanningTrees(network)(frozenset())
@@ -41,11 +65,7 @@ def count_bytes(
     n_links = network.n_agents - 1
     keys = sum(below[agent] for agent in below if agent != tree.root)
     keys += n_links * network.n_agents
-    words = SETUP_WORDS + N_LIMBS
-    for iteration in range(1, max_iter + 1):
-        words += n_starts * words_per_start
-        n_starts = starts_after(iteration, n_starts, max_iter)
-    n_messages = 2 * n_links * (max_iter + 2)
+    n_messages = 2 * n_links * (n_sums + 1)
     n_bytes = n_messages * SUM_HEADER_BYTES + keys * KEY_ENTRY_BYTES
     n_bytes += 2 * n_links * words * WORD_BYTES
     return n_bytes

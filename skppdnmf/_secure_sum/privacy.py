@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
 from .._data.partition import Partition
 from .key_graph import key_degree
+from .noisy_totals import RIGHT_BOUND, NoisyTotals
 
 # Area under the ROC curve of the attack on a single candidate, by the number of
 # samples in the pool, with one start and with eight: benchmarks/bench_membership.py.
@@ -40,7 +43,7 @@ def privacy_messages(
         *_of_samples(estimator, partition, n_components),
         *_of_keys(estimator, partition),
     ]
-    if estimator.on_dropout == "continue":
+    if estimator.on_dropout == "continue" and estimator.epsilon is None:
         points.append(
             'with on_dropout="continue" the totals before and after a dropout tell '
             "what the lost agent held, with its name"
@@ -69,8 +72,8 @@ def _of_samples(estimator: Any, partition: Partition, n_components: int) -> list
             f"more than n_components={n_components}: it can find them from the "
             "totals, though not whose they are"
         ]
-    if others >= MANY:
-        return []
+    if others >= MANY or estimator.epsilon is not None:
+        return []  # what epsilon bounds, `privacy_` says
     area, several = next(
         (areas for pool, areas in MEMBERSHIP_AREAS.items() if others <= pool), _AT_MANY
     )
@@ -102,3 +105,74 @@ def _of_keys(estimator: Any, partition: Partition) -> list[str]:
         f"{-(-degree // 2) * 2} agents that collude can separate others and read a "
         "sum of few"
     ]
+
+
+def membership_auc(mu: float) -> float:
+    """Return the largest area under the curve of a test of membership.
+
+    Parameters
+    ----------
+    mu : float
+        Of a Gaussian mechanism.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from skppdnmf._secure_sum.privacy import membership_auc
+    >>> membership_auc(0.0), round(membership_auc(1.0), 3)
+    (0.5, 0.76)
+    """
+    return float(ndtr(mu / math.sqrt(2.0)))
+
+
+def privacy_account(
+    numbers: NoisyTotals, n_samples: float, n_totals: int
+) -> dict[str, Any]:
+    """Return what an agent knows of the noise of a fit.
+
+    Parameters
+    ----------
+    numbers : NoisyTotals
+        Of the fit.
+    n_samples : float
+        Of all agents, under noise.
+    n_totals : int
+        Totals that have been taken.
+
+    Returns
+    -------
+    dict
+        As `privacy_` of the estimator.
+    """
+    settings, guarantee = numbers.settings, numbers.guarantee
+    bound = RIGHT_BOUND * settings.clip
+    count_noise = math.sqrt(settings.n_agents) * numbers.count_scale
+    return {
+        "epsilon": settings.epsilon,
+        "delta": settings.delta,
+        "mu": guarantee.mu,
+        "neighbours": "one sample more or less",
+        "clip": settings.clip,
+        "sensitivity": {
+            "gram": bound**2,
+            "products": bound * settings.clip,
+            "n_samples": 1.0,
+        },
+        "noise": {
+            "gram": numbers.gram_noise,
+            "products": numbers.product_noise,
+            "n_samples": count_noise / numbers.count_units,
+        },
+        "share": {
+            "gram": guarantee.gram_share,
+            "products": 1.0 - guarantee.gram_share,
+        },
+        "n_totals": n_totals,
+        "n_samples": n_samples,
+        "n_honest": settings.n_honest,
+        "max_colluding": settings.max_colluding,
+        "membership_auc": membership_auc(guarantee.mu),
+    }

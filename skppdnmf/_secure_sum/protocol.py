@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,11 +14,20 @@ from .._data.partition import Partition
 from .._protocol import Cost, Hooks, Plan, Setting
 from .._warn import warn_user
 from .build import make_sum_agents
-from .cost import count_bytes
+from .cost import count_bytes, count_bytes_of
 from .key_graph import check_key_degree
 from .messages import PROTOCOL_CODE
+from .noisy_totals import NoisyTotals, count_totals
 from .privacy import privacy_messages
-from .settings import plan_sums, random_starts, settings_of
+from .settings import (
+    NoiseSettings,
+    PathSettings,
+    noise_settings_of,
+    noisy_start,
+    plan_sums,
+    random_starts,
+    settings_of,
+)
 from .totals import FixedPoint
 
 
@@ -27,6 +37,7 @@ class SecureSumProtocol:
     name = "secure-sum"
     code = PROTOCOL_CODE
     agrees = True
+    adds_noise = True
 
     def start_scaling(self, estimator: Any) -> str:
         """Return how a given start is scaled: to entries around 1."""
@@ -47,21 +58,30 @@ class SecureSumProtocol:
                 f"init has rows without a positive entry: {unused[:5].tolist()}; under "
                 f'protocol="{self.name}" these components would stay zero'
             )
-        settings = settings_of(estimator, network.n_agents, start.shape[1])
+        settings: PathSettings | NoiseSettings
+        if estimator.epsilon is None:
+            settings = settings_of(estimator, network.n_agents, start.shape[1])
+        else:
+            settings = noise_settings_of(estimator, network.n_agents)
         degree, n_starts = plan_sums(estimator, network.n_agents, *start.shape)
         if not isinstance(estimator.n_init, str) and estimator.n_init > n_starts:
+            reason = "init gives the one start; it"
+            if estimator.epsilon is not None:
+                reason = "starts would have to share the noise; one"
             warn_user(
-                f"n_init={estimator.n_init} although init gives the one start; it is "
-                "followed alone",
+                f"n_init={estimator.n_init} although {reason} is followed alone",
                 RuntimeWarning,
             )
         starts = random_starts(start, n_starts, setting.seeds.start)
+        if isinstance(settings, NoiseSettings):
+            starts = noisy_start(estimator, start)[None]
 
         def build(
             parts: Sequence[Any], names: Sequence[str], run: bytes, hooks: Hooks
         ) -> list[Agent]:
-            n_samples = sum(part.shape[0] for part in parts)
-            FixedPoint.of(settings, *start.shape).check(n_samples)
+            if isinstance(settings, PathSettings):
+                n_samples = sum(part.shape[0] for part in parts)
+                FixedPoint.of(settings, *start.shape).check(n_samples)
             return list(
                 make_sum_agents(
                     parts,
@@ -96,6 +116,8 @@ class SecureSumProtocol:
     def cost(self, setting: Setting, n_samples: int | None) -> Cost:
         """Return what a fit sends; `n_max` is checked where the samples are counted."""
         estimator, network, start = setting.estimator, setting.network, setting.start
+        if estimator.epsilon is not None:
+            return self._noisy_cost(setting, n_samples)
         settings = settings_of(estimator, network.n_agents, start.shape[1])
         degree, n_starts = plan_sums(estimator, network.n_agents, *start.shape)
         check_key_degree(network.n_agents, degree)
@@ -107,6 +129,19 @@ class SecureSumProtocol:
         )
         exchanges = settings.max_iter if network.n_agents > 1 else 0
         return Cost(exchanges, 0, 0, n_bytes, 0.0)
+
+    def _noisy_cost(self, setting: Setting, n_samples: int | None) -> Cost:
+        """Return what a fit with noise takes, at most if samples are not counted."""
+        estimator, network, start = setting.estimator, setting.network, setting.start
+        settings = noise_settings_of(estimator, network.n_agents)
+        degree, _ = plan_sums(estimator, network.n_agents, *start.shape)
+        check_key_degree(network.n_agents, degree)
+        numbers = NoisyTotals(settings, *start.shape)
+        n_totals = count_totals(math.inf, settings.max_iter)
+        if n_samples is not None:
+            n_totals = numbers.planned(n_samples).n_totals
+        n_bytes = count_bytes_of(network, 1 + n_totals * numbers.n_words, n_totals + 1)
+        return Cost(n_totals, 0, 0, n_bytes, 0.0)
 
     def encrypts(self, estimator: Any) -> bool:
         """Return False: masks do without ciphertexts."""

@@ -8,13 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._data.partition import LEAST_HOLDERS
 from .._nmf.penalties import Penalty, left_weight, right_penalty
+from .accountant import Guarantee
 from .key_graph import key_degree
 
 # By default as many starts are followed as keep the masks that an agent makes for an
 # exchange within this many words (512 KiB), so that they cost little time.
 _MASK_WORDS = 1 << 16
 _MOST_STARTS = 8
+# Of the square of mu: what W^T W gets of the totals', and the number of samples of all.
+GRAM_SHARE = 0.12
+COUNT_SHARE = 0.0025
 _FEWEST_PEERS = 8  # that count: without masks the rest costs as much
 
 
@@ -44,6 +49,77 @@ class PathSettings:
     def exact(self) -> bool:
         """Whether nothing is rounded: an agent alone has no need to."""
         return self.n_agents == 1
+
+
+@dataclass(frozen=True)
+class NoiseSettings:
+    """What all agents have agreed upon under differential privacy; public.
+
+    Parameters
+    ----------
+    n_agents, max_iter, epsilon, delta, clip
+        As for `PrivateDistributedNMF`.
+    max_colluding : int
+        Agents whose noise is not counted on.
+    """
+
+    n_agents: int
+    max_iter: int
+    epsilon: float
+    delta: float
+    clip: float
+    max_colluding: int
+
+    @property
+    def n_honest(self) -> int:
+        """Agents whose noise together is enough."""
+        return self.n_agents - self.max_colluding
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised."""
+        return Guarantee.of(self.epsilon, self.delta, GRAM_SHARE, COUNT_SHARE)
+
+
+def noise_settings_of(estimator: Any, n_agents: int) -> NoiseSettings:
+    """Return the estimator's parameters that fits with noise read.
+
+    Parameters
+    ----------
+    estimator : PrivateDistributedNMF
+        With its parameters.
+    n_agents : int
+        Number of agents.
+
+    Returns
+    -------
+    NoiseSettings
+
+    Raises
+    ------
+    ValueError
+        If there are too few agents, or too few who do not collude.
+    """
+    if n_agents < LEAST_HOLDERS:
+        raise ValueError(
+            f"epsilon={estimator.epsilon:g} with n_agents={n_agents}: noise is shared "
+            f"among {LEAST_HOLDERS} agents or more"
+        )
+    most = estimator.max_colluding
+    most = max(1, n_agents // 3) if most is None else int(most)
+    if most >= n_agents:
+        raise ValueError(
+            f"max_colluding={most} should be < n_agents={n_agents}: somebody's noise "
+            "must count"
+        )
+    return NoiseSettings(
+        n_agents=n_agents,
+        max_iter=int(estimator.max_iter),
+        epsilon=float(estimator.epsilon),
+        delta=float(estimator.delta),
+        clip=float(estimator.clip),
+        max_colluding=most,
+    )
 
 
 def settings_of(estimator: Any, n_agents: int, n_features: int) -> PathSettings:
@@ -121,11 +197,13 @@ def plan_sums(
     degree : int
         With how many others each agent shares a key.
     n_starts : int
-        Starts that are followed side by side; one where `init` gives it.
+        Starts that are followed side by side; one where `init` gives it or each
+        would have to share the noise.
     """
     degree = estimator.key_degree
     degree = key_degree(n_agents) if degree is None else int(degree)
-    if not (isinstance(estimator.init, str) and estimator.init == "random"):
+    random = isinstance(estimator.init, str) and estimator.init == "random"
+    if estimator.epsilon is not None or not random:
         return degree, 1
     return degree, count_starts(estimator.n_init, n_components, n_features, degree)
 
@@ -152,3 +230,24 @@ def random_starts(
     drawn = np.abs(rng.standard_normal((n_starts, *first.shape)))
     drawn[0] = first
     return drawn
+
+
+def noisy_start(estimator: Any, first: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the start of a fit with noise, which has few totals to go.
+
+    Rows drawn at random point nearly the same way, and the more so the more features
+    there are; their cubes less.
+
+    Parameters
+    ----------
+    estimator : PrivateDistributedNMF
+        With its parameters.
+    first : ndarray of shape (K, F)
+        The common start.
+
+    Returns
+    -------
+    ndarray of shape (K, F)
+    """
+    random = isinstance(estimator.init, str) and estimator.init == "random"
+    return first**3 if random else first

@@ -274,7 +274,7 @@ def test_right_factors_take_up_the_scale_of_the_left_one(monkeypatch):
 
     def learn_and_look(self, step):
         scales.append(self.path.divisors.copy())
-        learn(self, step)
+        return learn(self, step)
 
     monkeypatch.setattr(_sum_agent.SumAgent, "_end_iteration", learn_and_look)
     drive(agents)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..._nmf.hals import hals
 from ..._secure_sum.agent import _FIRST_SWEEPS, _SWEEPS
 from ..._secure_sum.left_factor import LeftPath, row_norms
+from ..._secure_sum.settings import NoiseSettings
 from ..._secure_sum.totals import Totals, read_setup
 from .._views.transcript import AgentView
 
@@ -84,6 +85,11 @@ class Pool:
         }
         (own, total, last), *rest = list(totals.values())[: max_sums + 1]
         assert view.public.starts is not None
+        if isinstance(view.public.settings, NoiseSettings):
+            raise ValueError(
+                f"the totals have noise (epsilon={view.public.settings.epsilon:g}), "
+                "which this attack takes no account of; audit the fit with epsilon=None"
+            )
         path = LeftPath(view.public.starts.copy(), view.public.settings)
         path = path.set_up(total)
         self.squared_norm, self.n_samples = read_setup(total - own)
