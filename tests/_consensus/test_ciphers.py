@@ -14,6 +14,12 @@ from _paillier_keys import (
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from skppdnmf._paillier.payload import (
+    Payload,
+    message_bytes,
+    plain_bytes,
+    read_numbers,
+)
 from skppdnmf._paillier.phe_reference import PheCipher
 from skppdnmf.exceptions import CorruptedMessageError, WrongKeyError
 from skppdnmf.exchange import (
@@ -315,3 +321,44 @@ def test_one_crafted_request_reads_masks_and_left_factor(masking):
             found = round(Fraction(answer, large))
             assert found == mask
             assert round(Fraction(answer - found * large, found)) == left[k]
+
+
+def on_a_wire(numbers, n_bytes):
+    return Payload(Payload(np.array(numbers), 0, n_bytes).to_bytes(), 0, n_bytes)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300, -1e121])
+def test_numbers_one_cannot_compute_with_are_refused_without_encryption(bad):
+    side = PlainCipher()
+    values = np.array([1.0, 2.0])
+    good = on_a_wire([1e77, -3.0], plain_bytes(values))
+    np.testing.assert_array_equal(side.open(good), [1e77, -3.0])
+    for numbers in ([bad, 1.0], [1.0, bad]):
+        message = on_a_wire(numbers, plain_bytes(values))
+        with pytest.raises(CorruptedMessageError, match="payload holds"):
+            side.open(message)
+        with pytest.raises(CorruptedMessageError, match="payload holds"):
+            side.reply(None, message, values, 0.5)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 0.5, 2.0**40, -(2.0**40)])
+@pytest.mark.parametrize("masking", MASKINGS)
+def test_simulated_numbers_that_no_ciphertext_holds_are_refused(masking, bad):
+    layout = SlotLayout(2, 24, 12, masking, 256)
+    side = SimulatedCipher(256)
+    _, values, masks, dither = random_batch(layout)
+    sizes = {kind: message_bytes(kind, layout) for kind in (1, 2)}
+    assert side.open(on_a_wire([2.0**36, 5.0], sizes[2]), layout)[0] == 2.0**36
+    with pytest.raises(CorruptedMessageError, match="payload holds"):
+        side.open(on_a_wire([bad, 1.0], sizes[2]), layout)
+    with pytest.raises(CorruptedMessageError, match="payload holds"):
+        side.reply(None, on_a_wire([bad, 1.0], sizes[1]), values, masks, dither, layout)
+
+
+@pytest.mark.parametrize("place", [9, 35, -1])
+def test_filler_around_bare_numbers_is_checked(place):
+    data = bytearray(Payload(np.array([1.0, 2.0]), 0, 200).to_bytes())
+    np.testing.assert_array_equal(read_numbers(bytes(data)), [1.0, 2.0])
+    data[place] ^= 1
+    with pytest.raises(CorruptedMessageError, match="more than its 2 numbers"):
+        read_numbers(bytes(data))

@@ -23,7 +23,7 @@ from skppdnmf._federation import local
 from skppdnmf._federation.local import run_local
 from skppdnmf._federation.memo import Memo
 from skppdnmf._fit.history import Observer, history_row
-from skppdnmf.exceptions import AgentLost, CorruptedMessageError
+from skppdnmf.exceptions import AgentLost, CorruptedMessageError, DropoutError
 
 SIZES = (2, 11, 1, 6)
 K, F = 3, 5
@@ -387,10 +387,24 @@ class Finished(Fake):
         return Step([], finished=True)
 
 
+@pytest.mark.parametrize("receiver", [3, 2**32 - 1])
+@pytest.mark.parametrize("serialise", [False, True])
+def test_an_envelope_for_nobody_is_refused_by_its_senders_name(receiver, serialise):
+    class Lost(Fake):
+        def start(self):
+            return Step([Envelope(bytes(16), 1, 2, receiver, 0, 0, b"")])
+
+    agents = [Fake(), Fake(), Lost()]
+    match = f"^envelope from agent 2 for agent {receiver}, there are 3"
+    with pytest.raises(CorruptedMessageError, match=match) as caught:
+        run_local(agents, names_of(agents), serialise=serialise)
+    assert caught.value.sender == 2
+
+
 def test_agents_that_wait_for_each_other():
     agents = [Fake() for _ in range(7)]
     agents[1] = Finished()
-    with pytest.raises(RuntimeError, match=r"no agent can go on") as caught:
+    with pytest.raises(DropoutError, match=r"no agent can go on") as caught:
         run_local(agents, names_of(agents))
     message = str(caught.value)
     assert "'agent 0', 'agent 2'" in message
