@@ -71,8 +71,8 @@ def estimate_cost(
         Exchanges, ciphertexts, exponentiations, bytes and seconds if all
         iterations are run. Counts are exact unless the left factor outgrows its
         slots; with `epsilon` they are the most, as the number of totals follows from
-        that of the samples. `seconds` is 0 without encryption (`encryption` "simulated" or None,
-        or `protocol` "secure-sum").
+        that of the samples. `seconds` is 0 without encryption (`encryption`
+        "simulated" or None, or `protocol` "secure-sum").
 
     Raises
     ------
