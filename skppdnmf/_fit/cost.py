@@ -70,8 +70,9 @@ def estimate_cost(
     CostEstimate
         Exchanges, ciphertexts, exponentiations, bytes and seconds if all
         iterations are run. Counts are exact unless the left factor outgrows its
-        slots. `seconds` is 0 without encryption (`encryption` "simulated" or None,
-        or `protocol` "secure-sum").
+        slots; with `epsilon` they are the most, as the number of totals follows from
+        that of the samples. `seconds` is 0 without encryption (`encryption`
+        "simulated" or None, or `protocol` "secure-sum").
 
     Raises
     ------

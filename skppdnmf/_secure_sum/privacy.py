@@ -42,7 +42,7 @@ def privacy_messages(
         *_of_samples(estimator, partition, n_components),
         *_of_keys(estimator, partition),
     ]
-    if estimator.on_dropout == "continue" and estimator.epsilon is None:
+    if estimator.on_dropout == "continue":
         points.append(
             'with on_dropout="continue" the totals before and after a dropout tell '
             "what the lost agent held, with its name"
@@ -71,8 +71,8 @@ def _of_samples(estimator: Any, partition: Partition, n_components: int) -> list
             f"more than n_components={n_components}: it can find them from the "
             "totals, though not whose they are"
         ]
-    if others >= MANY or estimator.epsilon is not None:
-        return []  # what epsilon bounds, `privacy_` says
+    if others >= MANY:
+        return []
     # The nearest pool that was measured and is not smaller, or the largest.
     measured = [pool for pool in MEMBERSHIP_AREAS if others <= pool]
     pool = measured[0] if measured else max(MEMBERSHIP_AREAS)

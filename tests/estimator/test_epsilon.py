@@ -57,6 +57,13 @@ def test_comes_near_the_pooled_factorisation():
     )
 
 
+def test_small_pools_and_few_holders_are_covered():
+    agents = np.repeat(["a", "b", "c"], [2000, 1999, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model(partition=None).fit(X, agents=agents)
+
+
 def test_more_epsilon_less_error():
     few = X[:500]
     errors = [
