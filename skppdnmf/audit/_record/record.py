@@ -81,13 +81,13 @@ def record(
     check_estimator(estimator)
     model = clone(estimator).set_params(n_jobs=1)
     model._validate_params()
-    protocol = protocol_of(model).name
-    if dropouts and protocol != "secure-sum":
+    protocol = protocol_of(model)
+    if dropouts and not protocol.agrees:
         raise ValueError(
             f"dropouts={dict(dropouts)!r}: agents drop out of a secure sum only, not "
-            f"under protocol={protocol!r}"
+            f"under protocol={protocol.name!r}"
         )
-    recorder = _RECORDERS[protocol](dither, dropouts or {})
+    recorder = _RECORDERS[protocol.name](dither, dropouts or {})
     with warnings.catch_warnings():
         # The audit says more than they do.
         warnings.simplefilter("ignore", PrivacyWarning)
