@@ -95,6 +95,8 @@ class Pool:
         self.squared_norm, self.n_samples = read_setup(total - own)
         self.stages = []
         for own, total, epoch in rest:
+            if epoch > last:  # those that are left sum at another point
+                path = path.move_on(epoch)
             # The first total begins with a norm.
             words = (total - own)[-path.n_words :]
             others = path.fixed_point.decode(words, path.n_starts)
