@@ -369,5 +369,5 @@ class Factors:
             self._squared_error,
             stopped,
             final,
-            witness,
+            witness=witness,
         )
