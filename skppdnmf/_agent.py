@@ -212,10 +212,10 @@ class Report(NamedTuple):
         Whether the agent met the tolerance.
     final : bool, default=False
         Whether it is the agent's last.
-    witness : Witness or None, default=None
-        For the observer of a run in one process; None everywhere else.
     privacy : mapping or None, default=None
         What noise the totals have, under differential privacy.
+    witness : Witness or None, default=None
+        For the observer of a run in one process; None everywhere else.
     """
 
     iteration: int
@@ -224,8 +224,8 @@ class Report(NamedTuple):
     squared_error: float
     stopped: bool = False
     final: bool = False
-    witness: Witness | None = None
     privacy: Mapping[str, Any] | None = None
+    witness: Witness | None = None
 
 
 class Step(NamedTuple):

@@ -375,5 +375,5 @@ class Factors:
             self._squared_error,
             stopped,
             final,
-            witness,
+            witness=witness,
         )

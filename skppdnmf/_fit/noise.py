@@ -10,7 +10,6 @@ from sklearn.base import clone
 
 from .._data.checks import check_start
 from .._secure_sum.noisy_totals import (
-    LEAST_RATIO,
     NoisyTotals,
     count_totals,
     signal_to_noise,
@@ -133,7 +132,7 @@ def estimate_noise(
         signal_to_noise=ratio,
         excess_error=_FEW_TOTALS + _PER_RATIO / ratio,
         membership_auc=membership_auc(guarantee.mu),
-        feasible=ratio >= LEAST_RATIO,
+        feasible=ratio >= numbers.least_ratio,
     )
 
 

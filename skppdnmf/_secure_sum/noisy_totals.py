@@ -52,6 +52,7 @@ _MARGIN = 1e-9
 # Totals, and the ratio of signal to noise from which on so many are better than fewer.
 _TOTALS = ((30, 30.0), (15, 10.0), (8, 0.0))
 LEAST_RATIO = 2.0
+_DOUBT = 3.0  # standard deviations
 _SWEEPS = 20
 
 
@@ -80,46 +81,6 @@ def signal_to_noise(
 def count_totals(ratio: float, max_iter: int) -> int:
     """Return how many totals to take at this ratio of signal to noise."""
     return min(max_iter, next(n for n, least in _TOTALS if ratio >= least))
-
-
-def check_ratio(
-    ratio: float,
-    settings: NoiseSettings,
-    n_samples: float,
-    n_components: int,
-    n_features: int,
-) -> None:
-    """Refuse a fit of noise.
-
-    Parameters
-    ----------
-    ratio : float
-        As of `signal_to_noise`.
-    settings : NoiseSettings
-        Of the fit.
-    n_samples : float
-        Of all agents, under noise.
-    n_components, n_features : int
-        K and F.
-
-    Raises
-    ------
-    ExcessiveNoiseError
-        If the noise exceeds the signal.
-    """
-    if ratio >= LEAST_RATIO:
-        return
-    enough = n_samples * LEAST_RATIO / ratio if ratio > 0 else math.inf
-    if not math.isfinite(enough):
-        unit = signal_to_noise(settings.guarantee, 1.0, n_components, n_features)
-        enough = LEAST_RATIO / unit
-    raise ExcessiveNoiseError(
-        f"at epsilon={settings.epsilon:g} and delta={settings.delta:g} the noise "
-        f"exceeds what about {max(0.0, n_samples):.0f} samples say of "
-        f"n_components={n_components} in {n_features} features: their ratio is "
-        f"{max(0.0, ratio):.2g}, and {LEAST_RATIO:g} is needed, which takes "
-        f"{enough:.0f} samples, fewer components or a larger epsilon"
-    )
 
 
 class NoisyTotals:
@@ -168,9 +129,20 @@ class NoisyTotals:
         return RIGHT_BOUND * self.sample_unit
 
     @property
-    def count_units(self) -> int:
-        """Units in one sample."""
-        return _COUNT_UNITS
+    def count_noise(self) -> float:
+        """Standard deviation of all agents' noise on the number of samples."""
+        return self.count_scale * math.sqrt(self.settings.n_agents) / _COUNT_UNITS
+
+    @property
+    def least_ratio(self) -> float:
+        """Signal to noise below which the noise may exceed the signal.
+
+        The number of samples must not be noise, either.
+        """
+        doubt = _DOUBT * self.count_noise
+        return LEAST_RATIO + signal_to_noise(
+            self.guarantee, doubt, self.n_components, self.n_features
+        )
 
     @property
     def count_scale(self) -> int:
@@ -214,7 +186,17 @@ class NoisyTotals:
         """
         K, F = self.n_components, self.n_features
         ratio = signal_to_noise(self.guarantee, n_samples, K, F)
-        check_ratio(ratio, self.settings, n_samples, K, F)
+        if not ratio >= self.least_ratio:
+            unit = signal_to_noise(self.guarantee, 1.0, K, F)
+            raise ExcessiveNoiseError(
+                f"at epsilon={self.settings.epsilon:g} and "
+                f"delta={self.settings.delta:g} the noise exceeds what about "
+                f"{max(0.0, n_samples):.0f} samples say of n_components={K} in {F} "
+                f"features: their ratio is {max(0.0, ratio):.2g}, and "
+                f"{self.least_ratio:.2g} is needed, which takes "
+                f"{self.least_ratio / unit:.0f} samples, fewer components or a larger "
+                "epsilon"
+            )
         if n_samples > MOST_SAMPLES:
             raise OverflowError(
                 f"about {n_samples:.0f} samples: with epsilon totals of more than "

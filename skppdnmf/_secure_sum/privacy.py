@@ -148,7 +148,6 @@ def privacy_account(
     """
     settings, guarantee = numbers.settings, numbers.guarantee
     bound = RIGHT_BOUND * settings.clip
-    count_noise = math.sqrt(settings.n_agents) * numbers.count_scale
     return {
         "epsilon": settings.epsilon,
         "delta": settings.delta,
@@ -163,7 +162,7 @@ def privacy_account(
         "noise": {
             "gram": numbers.gram_noise,
             "products": numbers.product_noise,
-            "n_samples": count_noise / numbers.count_units,
+            "n_samples": numbers.count_noise,
         },
         "share": {
             "gram": guarantee.gram_share,
