@@ -103,7 +103,7 @@ def audit_report(
     Raises
     ------
     TypeError, ValueError
-        As in `record`; or if `max_rounds` is not an integer of at least 1,
+        As in `record`; if `epsilon` is set; or if `max_rounds` is not an integer of at least 1,
         `max_samples` not one of at least 0, or `max_seconds` not a number of at
         least 0.
 
@@ -122,6 +122,12 @@ def audit_report(
     (2, ['it holds one sample', 'it has one neighbour'])
     """
     check_estimator(estimator)
+    if estimator.epsilon is not None:
+        raise ValueError(
+            f"epsilon={estimator.epsilon:g}: the attacks on totals take no account of "
+            "their noise. Audit with epsilon=None what the totals would tell without "
+            "it; what they tell at most with it, `privacy_` of a fit says"
+        )
     check_scalar(max_rounds, "max_rounds", Integral, min_val=1)
     check_scalar(max_samples, "max_samples", Integral, min_val=0)
     check_scalar(max_seconds, "max_seconds", Real, min_val=0)
