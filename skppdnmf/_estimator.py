@@ -171,7 +171,7 @@ class PrivateDistributedNMF(
         them together: every agent adds noise, so much that all but `max_colluding`
         have enough. A second fit of the same data costs again (`privacy_budget`).
         Of the parameters `tol`, `n_init` and `n_max` are not read then, penalties and
-        ``on_dropout="continue"`` are refused, and no more than 30 totals are taken;
+        ``on_dropout="continue"`` are refused, and no more than 60 totals are taken;
         neither their number nor anything else follows from the data but through noise.
         The components have unit norm. See the user guide for what it costs.
     delta : float or None, default=None

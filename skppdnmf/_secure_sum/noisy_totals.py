@@ -50,7 +50,7 @@ _LARGEST = 2.0**40
 # Rounding in the bound's own arithmetic stays far below this.
 _MARGIN = 1e-9
 # Totals, and the ratio of signal to noise from which on so many are better than fewer.
-_TOTALS = ((30, 30.0), (15, 10.0), (8, 0.0))
+_TOTALS = ((60, 80.0), (30, 30.0), (15, 10.0), (8, 0.0))
 LEAST_RATIO = 2.0
 _DOUBT = 3.0  # standard deviations
 _SWEEPS = 20

@@ -103,9 +103,9 @@ def audit_report(
     Raises
     ------
     TypeError, ValueError
-        As in `record`; if `epsilon` is set; or if `max_rounds` is not an integer of at least 1,
-        `max_samples` not one of at least 0, or `max_seconds` not a number of at
-        least 0.
+        As in `record`; if `epsilon` is set; or if `max_rounds` is not an integer of
+        at least 1, `max_samples` not one of at least 0, or `max_seconds` not a number
+        of at least 0.
 
     Examples
     --------

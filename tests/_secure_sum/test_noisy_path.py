@@ -55,7 +55,7 @@ def error(X, H):
 def test_comes_to_explain_the_samples():
     X = samples_of(20_000)
     points = list(follow(begun(len(X)), X))
-    assert len(points) == 31
+    assert len(points) == 61
     assert error(X, points[-1].H) < 0.3 * error(X, points[0].H)
 
 

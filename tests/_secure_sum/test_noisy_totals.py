@@ -175,7 +175,7 @@ def test_count_is_near():
 
 
 def test_number_of_totals_grows_with_the_signal():
-    assert [count_totals(z, 60) for z in (3, 12, 50)] == [8, 15, 30]
+    assert [count_totals(z, 99) for z in (3, 12, 50, 90)] == [8, 15, 30, 60]
     assert count_totals(50, 5) == 5
     few = signal_to_noise(SETTINGS.guarantee, 1000, 3, 5)
     assert signal_to_noise(SETTINGS.guarantee, 2000, 3, 5) == pytest.approx(2 * few)

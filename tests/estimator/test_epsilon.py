@@ -90,7 +90,7 @@ def test_account_of_the_fit():
     told = fitted.privacy_
     assert (told["epsilon"], told["delta"], told["clip"]) == (3.0, 1e-5, 1.0)
     assert told["neighbours"] == "one sample more or less"
-    assert told["n_totals"] == fitted.n_iter_ == 30
+    assert told["n_totals"] == fitted.n_iter_ == 60
     assert (told["n_honest"], told["max_colluding"]) == (4, 2)
     assert told["share"]["gram"] + told["share"]["products"] == 1.0
     # The noise of the honest alone gives the guarantee.
@@ -137,7 +137,7 @@ def test_longer_samples_are_shortened():
 def test_tolerance_and_starts_are_not_looked_at():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert model(tol=0.5).fit(X).n_iter_ == 30
+        assert model(tol=0.5).fit(X).n_iter_ == 60
     with pytest.warns(RuntimeWarning, match="n_init=4 although starts would have to"):
         model(n_init=4).fit(X)
     assert model(max_iter=3).fit(X).n_iter_ == 3
@@ -182,7 +182,7 @@ def test_estimate_before_any_data():
     few, many = (estimate_noise(estimator, n, 8) for n in (30, 40_000))
     assert not few.feasible
     assert many.feasible
-    assert few.n_totals < many.n_totals == 30
+    assert few.n_totals < many.n_totals == 60
     assert few.excess_error > 1 > 0.05 > many.excess_error
     fitted = estimator.fit(low_rank(40_000))
     assert many.product_noise == pytest.approx(fitted.privacy_["noise"]["products"])
@@ -200,7 +200,7 @@ def test_cost_is_what_is_sent():
     estimator = model(partition=[1000, 1000, 1000, 1000])
     cost = estimate_cost(estimator, 8)
     fitted = estimator.fit(X)
-    assert cost.exchanges == fitted.n_exchanges_ == 30
+    assert cost.exchanges == fitted.n_exchanges_ == 60
     assert cost.bytes == fitted.traffic_["bytes"]
 
 
