@@ -75,6 +75,8 @@ class Correspondence:
         self._outbox: Letters = []
         self._report: Report | None = None
         self.n_departures = 0
+        # Whether nothing but an envelope can move the agent on.
+        self._settled = False
         self.finished = False
 
     def start(self, words: NDArray[np.uint64]) -> Step:
@@ -89,6 +91,10 @@ class Correspondence:
         another: Callable[[], NDArray[np.uint64]],
     ) -> Step:
         """Take envelopes and go on as far as they allow, one iteration at most."""
+        if self._settled and not envelopes:
+            # Most turns of most agents of a large federation.
+            return Step([], None, self.finished)
+        self._settled = False
         arrived = [self._opened(envelope) for envelope in envelopes]
         self._go_on(*self._sum.advance(arrived), learn, another)
         return self._step()
@@ -100,6 +106,7 @@ class Correspondence:
         another: Callable[[], NDArray[np.uint64]],
     ) -> Step:
         """Take note that others have left: the present sum is void."""
+        self._settled = False
         if departure.number != self.n_departures + 1:
             raise ValueError(
                 f"{self.name}: told of departure {departure.number} after "
@@ -152,3 +159,4 @@ class Correspondence:
                 break
             letters, total = self._sum.advance([])
             self._outbox += letters
+        self._settled = self._report is None
