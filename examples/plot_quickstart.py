@@ -18,6 +18,7 @@ another matter, see the README.
 
 import os
 import time
+import warnings
 from pathlib import Path
 
 import matplotlib as mpl
@@ -33,6 +34,9 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf.plot import ComponentsDisplay, LearningCurveDisplay
+
+# These images are public: here it does no harm that masks follow from the seed.
+warnings.filterwarnings("ignore", "random_state is an integer")
 
 QUICK = bool(os.environ.get("SKPPDNMF_QUICK"))
 X = load_digits().data
