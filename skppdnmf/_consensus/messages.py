@@ -165,8 +165,8 @@ def message_sizes(layout: SlotLayout | None, n_values: int) -> MessageSizes:
     --------
     >>> from skppdnmf.exchange import message_sizes
     >>> message_sizes(None, 100)
-    MessageSizes(request_ciphertexts=0, reply_ciphertexts=0, request_bytes=902, \
-reply_bytes=902)
+    MessageSizes(request_ciphertexts=0, reply_ciphertexts=0, request_bytes=898, \
+reply_bytes=898)
     """
     if layout is None:
         plain = BARE_MESSAGE_BYTES + HEADER_BYTES + PLAIN_VALUE_BYTES * n_values
