@@ -358,12 +358,12 @@ def _advice(
             advice.append('on_dropout="raise": totals with and without it tell of it')
         advice.append(
             "more samples: those of all agents but any one should outnumber the "
-            "components by far"
+            "components, else single rows can be told from the totals"
         )
         if worst.target in ("membership", "attribute"):
             advice.append(
-                "n_init=1: fewer totals tell a little less of single samples; nothing "
-                "but noise hides members from who has a list of candidates"
+                "epsilon: nothing but noise hides members from who has a list of "
+                "candidates; n_init=1, with fewer totals, tells a little less"
             )
         return advice
     sums_protect = n_holders >= LEAST_HOLDERS
@@ -399,6 +399,6 @@ def _advice_on_sums(n_holders: int, share: float | None) -> str:
         return advice
     return (
         "more samples: those of all agents but any one should outnumber the "
-        "components by far; only then does the secure sum protect, of which "
-        f"{100 * share:.0f} % were recovered here"
+        "components, else single rows can be told from the totals: "
+        f"{100 * share:.0f} % were recovered under the secure sum here"
     )

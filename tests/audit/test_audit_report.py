@@ -179,7 +179,7 @@ def made_up(n_holders, summed, masking="entrywise"):
         (1, None, False, "more agents with samples: with 1, fewer than 3"),
         (2, 0.78, False, "more agents with samples: with 2, fewer than 3"),
         (2, 0.0, False, "more agents with samples: with 2, fewer than 3"),
-        (3, 0.78, False, "78 % were recovered here"),
+        (3, 0.78, False, "78 % were recovered under the secure sum"),
         (3, 0.1, True, "the totals only"),
         (3, None, True, "no attack on them was run"),
     ],
