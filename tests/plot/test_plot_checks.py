@@ -4,10 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from _pictures import COMPONENTS, HISTORY, SQUARE
 from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.datasets import load_digits
@@ -34,37 +35,15 @@ from skppdnmf.plot._checks import (
     shorten,
 )
 
-mpl.use("Agg")
-import matplotlib.pyplot as plt
-
 pytestmark = pytest.mark.filterwarnings("ignore:agents with one neighbour")
 
 PACKAGE = Path(skppdnmf.__file__).parent
 X = load_digits().data[:40]
-COMPONENTS = np.random.default_rng(0).exponential(size=(4, 12))
 LEAKAGE = Leakage(
     *("A", 0, 1, "samples", 0.1, 0.4),
     *(0.9 * COMPONENTS, COMPONENTS, 0.5 * COMPONENTS),
 )
 DISPLAYS = (ComponentsDisplay, LearningCurveDisplay, NetworkDisplay)
-SQUARE = np.array([[0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0]])
-HISTORY = {
-    name: np.array([3.0, 2.0, 1.0])
-    for name in (
-        "exchanges",
-        "seconds",
-        "bytes",
-        "local_error",
-        "shared_error",
-        "consensus_error",
-    )
-}
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """Components as images, heat maps, stems and bars."""
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,15 +11,6 @@ from sklearn.decomposition import NMF
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf.plot import ComponentsDisplay
 from skppdnmf.plot._components import choose_columns
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

@@ -2,22 +2,13 @@
 
 import builtins
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 from skppdnmf.audit import Leakage
 from skppdnmf.plot import LeakageDisplay
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 def leakage_of(target, n_samples=4):

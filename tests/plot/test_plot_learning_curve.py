@@ -1,6 +1,6 @@
 """Learning curves: what is drawn is what the history says."""
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -10,16 +10,7 @@ from skppdnmf import PrivateDistributedNMF
 from skppdnmf.plot import LearningCurveDisplay
 from skppdnmf.plot._learning_curve import distinguish
 
-mpl.use("Agg")
-import matplotlib.pyplot as plt
-
 ERRORS = ["shared_error", "local_error", "consensus_error"]
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 def model(**parameters):

@@ -1,6 +1,7 @@
 """The graph of the agents: sizes, widths, colours, labels."""
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -27,21 +28,12 @@ from skppdnmf.plot._network import (
     stress_layout,
 )
 
-mpl.use("Agg")
-import matplotlib.pyplot as plt
-
 # What small graphs leak is not what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore:agents with one neighbour")
 
 X = load_digits().data[:120]
 CITIES = ["Bergen", "Helsinki", "Oslo", "Tampere"]
 TRIANGLE = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 0]])
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 def model(X=X, agents=None, **parameters):

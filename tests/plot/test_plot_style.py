@@ -1,35 +1,13 @@
 """Keywords for matplotlib: by any of their names, and its errors as they are."""
 
 import matplotlib as mpl
-import numpy as np
+import matplotlib.pyplot as plt
 import pytest
+from _pictures import COMPONENTS, HISTORY, SQUARE
 from matplotlib.lines import Line2D
 
 from skppdnmf.plot import ComponentsDisplay, LearningCurveDisplay, NetworkDisplay
 from skppdnmf.plot._style import merge_styles
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
-
-COMPONENTS = np.random.default_rng(0).exponential(size=(4, 12))
-SQUARE = np.array([[0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0]])
-HISTORY = {
-    name: np.array([3.0, 2.0, 1.0])
-    for name in (
-        "exchanges",
-        "seconds",
-        "bytes",
-        "local_error",
-        "shared_error",
-        "consensus_error",
-    )
-}
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture
