@@ -99,6 +99,21 @@ class Hooks:
     observed: bool = True
 
 
+class Build(Protocol):
+    """What makes the agents of a plan; see `Plan`."""
+
+    def __call__(
+        self,
+        parts: Sequence[Any],
+        names: Sequence[str],
+        run: bytes,
+        hooks: Hooks,
+        numbers: Sequence[int] | None = None,
+    ) -> list[Agent]:
+        """Make agents."""
+        ...
+
+
 @dataclass(frozen=True)
 class Plan:
     """A fit that is ready to be run.
@@ -115,14 +130,22 @@ class Plan:
         What to do when an agent is lost; None where the others cannot do without it.
     build : callable
         ``build(parts, names, run, hooks)`` makes the agents from their samples, from
-        what errors call them, from the run's 16 bytes, and from `Hooks`.
+        what errors call them, from the run's 16 bytes, and from `Hooks`; a fifth
+        argument says which agents of the roster the parts belong to, if not all.
     """
 
     settings: Any
     starts: NDArray[np.float64]
     backend: str
     on_dropout: str | None
-    build: Callable[[Sequence[Any], Sequence[str], bytes, Hooks], list[Agent]]
+    build: Build
+
+    def build_one(
+        self, number: int, part: Any, names: Sequence[str], run: bytes, hooks: Hooks
+    ) -> Agent:
+        """Make one agent of the roster, from its own samples alone."""
+        (agent,) = self.build([part], names, run, hooks, [number])
+        return agent
 
 
 class FitProtocol(Protocol):

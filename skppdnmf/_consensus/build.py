@@ -1,4 +1,4 @@
-"""Makes the agents of one process from data, a graph and settings."""
+"""Makes agents, all of them or some, from data, a graph and settings."""
 
 from __future__ import annotations
 
@@ -68,6 +68,7 @@ def make_agents(
     run: bytes,
     observed: bool = True,
     recorder: Any = None,
+    numbers: Sequence[int] | None = None,
 ) -> list[ConsensusAgent]:
     """Make one agent for each part of the data.
 
@@ -94,22 +95,24 @@ def make_agents(
         As for `ConsensusAgent`.
     recorder : object or None, default=None
         Of an audit.
+    numbers : sequence of int or None, default=None
+        Whose the parts are. None makes all agents of the roster.
 
     Returns
     -------
     list of ConsensusAgent
-        Agent i has number i.
+        In the order of the parts.
     """
-    streams: list[MaskStream | None] = [None] * len(parts)
+    streams: list[MaskStream | None] = [None] * network.n_agents
     if mask_seeds is not None:
-        seeds = np.random.SeedSequence(mask_seeds).spawn(len(parts))
+        seeds = np.random.SeedSequence(mask_seeds).spawn(network.n_agents)
         streams = [MaskStream.from_seed(seed) for seed in seeds]
     degrees = network.degrees
     return [
         ConsensusAgent(
             i,
             names,
-            parts[i],
+            part,
             start,
             network.neighbours[i],
             degrees[network.neighbours[i]],
@@ -120,5 +123,7 @@ def make_agents(
             observed,
             None if recorder is None else recorder.of(i),
         )
-        for i in range(len(parts))
+        for i, part in zip(
+            range(len(parts)) if numbers is None else numbers, parts, strict=True
+        )
     ]

@@ -50,7 +50,11 @@ class Consensus:
         backend = self._backend(setting, settings)
 
         def build(
-            parts: Sequence[Any], names: Sequence[str], run: bytes, hooks: Hooks
+            parts: Sequence[Any],
+            names: Sequence[str],
+            run: bytes,
+            hooks: Hooks,
+            numbers: Sequence[int] | None = None,
         ) -> list[Agent]:
             if self._encrypted(setting) and settings.key_size < SECURE_KEY_SIZE:
                 # Once, and not in a worker where no one sees it.
@@ -67,6 +71,7 @@ class Consensus:
                     run,
                     hooks.observed,
                     hooks.recorder,
+                    numbers,
                 )
             )
 

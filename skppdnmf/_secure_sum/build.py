@@ -1,4 +1,4 @@
-"""Makes the agents of one process for the secure sum."""
+"""Makes the agents of the secure sum, all of them or some."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ def make_sum_agents(
     run: bytes,
     compute: Callable[..., Any] = call,
     recorder: Any = None,
+    numbers: Sequence[int] | None = None,
 ) -> list[Agent]:
     """Make one agent for each part of the data.
 
@@ -57,11 +58,13 @@ def make_sum_agents(
         As in `skppdnmf._protocol.Hooks`.
     recorder : object or None, default=None
         Of an audit.
+    numbers : sequence of int or None, default=None
+        Whose the parts are. None makes all agents of the roster.
 
     Returns
     -------
     list of SumAgent or NoisyAgent
-        Agent i has number i.
+        In the order of the parts.
 
     Raises
     ------
@@ -77,9 +80,10 @@ def make_sum_agents(
     else:
         path = LeftPath(starts, settings)
     trees = SpanningTrees(network)
-    key_graph = key_graph_of(len(parts), degree, seed)
+    key_graph = key_graph_of(network.n_agents, degree, seed)
     agents = []
-    for i, part in enumerate(parts):
+    numbers = range(len(parts)) if numbers is None else numbers
+    for i, part in zip(numbers, parts, strict=True):
         notes = None if recorder is None else recorder.of(i)
         sums = SecureSum(
             i, names[i], trees, key_graph, network.neighbours[i].tolist(), notes

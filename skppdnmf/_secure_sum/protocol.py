@@ -79,9 +79,14 @@ class SecureSumProtocol:
             starts = noisy_start(estimator, start)[None]
 
         def build(
-            parts: Sequence[Any], names: Sequence[str], run: bytes, hooks: Hooks
+            parts: Sequence[Any],
+            names: Sequence[str],
+            run: bytes,
+            hooks: Hooks,
+            numbers: Sequence[int] | None = None,
         ) -> list[Agent]:
             if isinstance(settings, PathSettings):
+                # Of all that are here; all check it once more when the sum is known.
                 n_samples = sum(part.shape[0] for part in parts)
                 FixedPoint.of(settings, *start.shape).check(n_samples)
             return list(
@@ -96,6 +101,7 @@ class SecureSumProtocol:
                     run,
                     hooks.compute,
                     hooks.recorder,
+                    numbers,
                 )
             )
 

@@ -32,11 +32,8 @@ def site(number, parameters, shape, X, pipe):
                 estimator.init, 4, shape, seeds.start, protocol.start_scaling(estimator)
             )
             plan = protocol.plan(Setting(estimator, network, start, seeds))
-            # The others' samples are elsewhere: as far as this party knows, none.
-            parts = [X[:0]] * len(SIZES)
-            parts[number] = X
             names = [f"agent {k}" for k in range(len(SIZES))]
-            agent = plan.build(parts, names, RUN, Hooks(observed=False))[number]
+            agent = plan.build_one(number, X, names, RUN, Hooks(observed=False))
             step = agent.start()
             while True:
                 report = step.report
