@@ -53,19 +53,78 @@ class Outcome(NamedTuple):
     membership: Membership
 
 
+# A party, what has arrived for it (None: nothing ever), and whether it may leave.
+Call = tuple[Any, list[Envelope] | None, bool]
+# The party after its turn, its step, and why it is lost.
+Answer = tuple[Any, Step, Exception | None]
+
+
 def run_local(
     agents: Sequence[Agent],
     names: Sequence[str],
     *,
     n_jobs: int | None = None,
     prefer: str = "threads",
+    **given: Any,
+) -> Outcome:
+    """Run all agents to the end, with joblib.
+
+    Parameters
+    ----------
+    agents, names
+        As for `run_agents`.
+    n_jobs : int or None, default=None
+        Agents that run side by side. The result does not depend on it.
+    prefer : {"threads", "processes"}, default="threads"
+        Where they run, unless `joblib.parallel_config` has chosen a backend.
+    **given
+        Other parameters of `run_agents`.
+
+    Returns
+    -------
+    Outcome
+        The agents' reports and the traffic.
+
+    Raises
+    ------
+    DropoutError, CorruptedMessageError
+        As `run_agents` does.
+    """
+    # More than there are agents would only make workers that have nothing to do.
+    n_workers = min(effective_n_jobs(n_jobs), len(agents))
+    backend, _ = get_active_backend(prefer=prefer)
+    threads = getattr(backend, "supports_sharedmem", False)
+    with (
+        single_threaded(),
+        Parallel(n_jobs=n_workers, prefer=prefer, max_nbytes=None) as parallel,
+    ):
+        turn_seconds = math.inf
+
+        def take_turns(calls: list[Call]) -> list[Answer]:
+            nonlocal turn_seconds
+            started = time.perf_counter()
+            if n_workers > 1 and (not threads or turn_seconds > _SHORT_TURN):
+                results = parallel(delayed(_advance)(*call) for call in calls)
+            else:
+                results = [take_turn(*call) for call in calls]
+            turn_seconds = time.perf_counter() - started
+            return results
+
+        return run_agents(agents, names, take_turns, **given)
+
+
+def run_agents(
+    agents: Sequence[Agent],
+    names: Sequence[str],
+    take_turns: Callable[[list[Call]], list[Answer]],
+    *,
     observer: Observer | None = None,
     on_dropout: str | None = None,
     check_departure: Callable[[list[int]], None] | None = None,
     tap: Callable[[int, Envelope], None] | None = None,
     serialise: bool = False,
 ) -> Outcome:
-    """Run all agents to the end.
+    """Run all agents to the end, whoever lets them take their turns.
 
     Parameters
     ----------
@@ -73,10 +132,9 @@ def run_local(
         Agent i has number i. The loop takes their steps and reads nothing else.
     names : sequence of str
         What errors call them.
-    n_jobs : int or None, default=None
-        Agents that run side by side. The result does not depend on it.
-    prefer : {"threads", "processes"}, default="threads"
-        Where they run, unless `joblib.parallel_config` has chosen a backend.
+    take_turns : callable
+        Returns what `take_turn` returns for each of a list of its arguments, in
+        their order.
     observer : callable or None, default=None
         Called with the agents' reports on each iteration (None of those that have
         left) and the bytes sent so far; returns True to ask the agents to end the fit.
@@ -115,74 +173,59 @@ def run_local(
     pending: list[deque[Report]] = [deque() for _ in parties]
     finished = [False] * len(parties)
     last: Reports = [None] * len(parties)
-    # More than there are agents would only make workers that have nothing to do.
-    n_workers = min(effective_n_jobs(n_jobs), len(parties))
-    backend, _ = get_active_backend(prefer=prefer)
-    threads = getattr(backend, "supports_sharedmem", False)
-    turn_seconds = math.inf
     may_leave = on_dropout is not None
     stopping = False
     turn = 0
-    with (
-        single_threaded(),
-        Parallel(n_jobs=n_workers, prefer=prefer, max_nbytes=None) as parallel,
-    ):
-        while True:
-            turn_started = time.perf_counter()
-            side_by_side = n_workers > 1 and (not threads or turn_seconds > _SHORT_TURN)
-            present = membership.present
-            calls = ((parties[i], inboxes[i], may_leave) for i in present)
-            if side_by_side:
-                results = parallel(delayed(_advance)(*call) for call in calls)
-            else:
-                results = [_turn(*call) for call in calls]
-            turn_seconds = time.perf_counter() - turn_started
-            steps: list[tuple[int, Step]] = []
-            failures: dict[int, Exception] = {}
-            for i, (party, step, error) in zip(present, results, strict=True):
-                parties[i] = party
-                steps.append((i, step))
-                if error is not None:
-                    _blame(failures, i, error, membership)
-            progress = inboxes[0] is None or bool(failures)
-            if failures and on_dropout is not None:
-                steps += _part(
-                    names, parties, membership, failures, on_dropout, check_departure
-                )
-            inboxes = [[] for _ in parties]
-            here = set(membership.present)
-            for i, step in steps:
-                for envelope in step.envelopes:
-                    progress = True
-                    traffic.count(envelope)
-                    if tap is not None:
-                        tap(turn, envelope)
-                    if serialise:
-                        envelope = Envelope.from_bytes(envelope.to_bytes(), i)
-                    inbox = inboxes[_receiver(envelope, i, names)]
-                    # Of those that have left nothing arrives any more.
-                    if inbox is not None and {i, envelope.receiver} <= here:
-                        inbox.append(envelope)
-                finished[i] = step.finished
-                if step.report is not None:
-                    progress = True
-                    if i in here:
-                        pending[i].append(step.report)
-            turn += 1
-            while all(pending[i] for i in membership.present) and not stopping:
-                last = [None] * len(parties)
-                for i in membership.present:
-                    last[i] = pending[i].popleft()
+    while True:
+        present = membership.present
+        calls = [(parties[i], inboxes[i], may_leave) for i in present]
+        results = take_turns(calls)
+        steps: list[tuple[int, Step]] = []
+        failures: dict[int, Exception] = {}
+        for i, (party, step, error) in zip(present, results, strict=True):
+            parties[i] = party
+            steps.append((i, step))
+            if error is not None:
+                _blame(failures, i, error, membership)
+        progress = inboxes[0] is None or bool(failures)
+        if failures and on_dropout is not None:
+            steps += _part(
+                names, parties, membership, failures, on_dropout, check_departure
+            )
+        inboxes = [[] for _ in parties]
+        here = set(membership.present)
+        for i, step in steps:
+            for envelope in step.envelopes:
                 progress = True
-                if observer is not None and observer(last, traffic.total_bytes):
-                    stopping = True
-                    for i in membership.present:
-                        parties[i].stop()
-            if all(finished[i] for i in membership.present):
-                break
-            if not progress:
-                waiting = [names[i] for i in membership.present if not finished[i]]
-                raise DropoutError(f"no agent can go on; waiting: {waiting[:5]}")
+                traffic.count(envelope)
+                if tap is not None:
+                    tap(turn, envelope)
+                if serialise:
+                    envelope = Envelope.from_bytes(envelope.to_bytes(), i)
+                inbox = inboxes[_receiver(envelope, i, names)]
+                # Of those that have left nothing arrives any more.
+                if inbox is not None and {i, envelope.receiver} <= here:
+                    inbox.append(envelope)
+            finished[i] = step.finished
+            if step.report is not None:
+                progress = True
+                if i in here:
+                    pending[i].append(step.report)
+        turn += 1
+        while all(pending[i] for i in membership.present) and not stopping:
+            last = [None] * len(parties)
+            for i in membership.present:
+                last[i] = pending[i].popleft()
+            progress = True
+            if observer is not None and observer(last, traffic.total_bytes):
+                stopping = True
+                for i in membership.present:
+                    parties[i].stop()
+        if all(finished[i] for i in membership.present):
+            break
+        if not progress:
+            waiting = [names[i] for i in membership.present if not finished[i]]
+            raise DropoutError(f"no agent can go on; waiting: {waiting[:5]}")
     for i in membership.gone:  # also after the observer has had enough
         last[i] = None
     converged = all(report.stopped for report in last if report is not None)
@@ -200,7 +243,7 @@ def _receiver(envelope: Envelope, sender: int, names: Sequence[str]) -> int:
     return envelope.receiver
 
 
-def _turn(
+def take_turn(
     party: Any, arrived: list[Envelope] | None, may_leave: bool
 ) -> tuple[Any, Step, Exception | None]:
     """Let one agent go on, where the linear algebra has one thread already.
@@ -225,7 +268,7 @@ def _advance(
     depend on the backend, and with it the last bits of the result.
     """
     with single_threaded():
-        return _turn(party, arrived, may_leave)
+        return take_turn(party, arrived, may_leave)
 
 
 def _blame(
