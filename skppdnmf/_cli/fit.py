@@ -10,10 +10,11 @@ import click
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._files.errors import FAILED, CommandError
+from .._files.samples import Data
 from .._fit.protocols import protocol_of
 from ..plot import ComponentsDisplay, LearningCurveDisplay, NetworkDisplay
-from .data import Data
-from .errors import FAILED, NOT_CONVERGED, CommandError, compute
+from .errors import NOT_CONVERGED, compute
 from .options import (
     FILE_HELP,
     DataCommand,

@@ -9,11 +9,12 @@ from typing import Any
 
 import click
 
+from .._files.errors import FAILED, CommandError, describe, one_line
 from .._version import __version__
 from .audit import audit
 from .bench import bench
 from .demo import demo
-from .errors import FAILED, INTERRUPTED, CommandError, WarningLines, describe, one_line
+from .errors import INTERRUPTED, WarningLines
 from .fit import fit
 
 HELP = """Nonnegative matrix factorisation of data that several agents hold.

@@ -12,10 +12,10 @@ import click
 
 from .._data.graph import GENERATORS
 from .._estimator import PrivateDistributedNMF
+from .._files.errors import CommandError
+from .._files.samples import Data, read_data
+from .._files.tables import read_adjacency, read_numbers
 from .._paillier.primes import MIN_KEY_SIZE
-from .data import Data, read_data
-from .errors import CommandError
-from .files import read_adjacency, read_numbers
 from .outputs import check_writable
 from .parameter_types import (
     Blocks,

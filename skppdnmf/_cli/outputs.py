@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from .errors import FAILED, CommandError, describe
+from .._files.errors import FAILED, CommandError, describe
 from .summary import plain
 
 FOLDER_FILES = (

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from .files import KINDS
+from .._files.tables import KINDS
 from .outputs import is_archive
 
 REPORT_SUFFIXES = (".html", ".htm")

@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from skppdnmf._cli.errors import CommandError
+from skppdnmf._files.errors import CommandError
 
 
 def matrix(n_samples=7, n_features=4, seed=0):

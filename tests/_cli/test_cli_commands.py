@@ -14,8 +14,9 @@ from _cli_runner import refused, succeeded
 import skppdnmf.audit
 from skppdnmf import PrivateDistributedNMF, __main__, __version__
 from skppdnmf._cli import bench, cli, demo
-from skppdnmf._cli.errors import CommandError, WarningLines, describe, one_line
+from skppdnmf._cli.errors import WarningLines
 from skppdnmf._cli.terminal import format_table
+from skppdnmf._files.errors import CommandError, describe, one_line
 
 AUDITED = (
     *("--n-components", "2", "--partition", "6,6,1", "--adjacency", "path"),

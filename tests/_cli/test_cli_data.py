@@ -12,8 +12,8 @@ from _cli_files import matrix, message, write_gzipped
 from _cli_runner import refused
 from scipy import io, sparse
 
-from skppdnmf._cli.data import read_data
-from skppdnmf._cli.files import as_integers, find_column, kind_of, read_labels
+from skppdnmf._files.samples import read_data
+from skppdnmf._files.tables import as_integers, find_column, kind_of, read_labels
 
 
 def frame():

@@ -5,7 +5,7 @@ import pytest
 from _cli_files import matrix, message, write_gzipped
 from scipy import io, sparse
 
-from skppdnmf._cli.files import read_adjacency, read_numbers
+from skppdnmf._files.tables import read_adjacency, read_numbers
 
 
 def test_numbers_of_an_option(tmp_path):

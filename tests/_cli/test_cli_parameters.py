@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import make_constraint
 
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf._cli import fit
-from skppdnmf._cli.errors import CommandError
 from skppdnmf._cli.options import PARAMETERS, estimator_options
+from skppdnmf._files.errors import CommandError
 
 DEFAULTS = PrivateDistributedNMF().get_params()
 # An object that several fits share, which one command has no use for.

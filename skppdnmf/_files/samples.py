@@ -13,7 +13,7 @@ from scipy import sparse
 
 from .._data.graph import as_python, name_some
 from .errors import CommandError
-from .files import (
+from .tables import (
     TABLE_KINDS,
     as_integers,
     find_column,

@@ -58,7 +58,7 @@ def kind_of(path: Path) -> str:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from skppdnmf._cli.files import kind_of
+    >>> from skppdnmf._files.tables import kind_of
     >>> kind_of(Path("counts.MTX.gz"))
     'mtx'
     """
@@ -315,7 +315,7 @@ def find_column(columns: Sequence[Any], wanted: str) -> int | None:
 
     Examples
     --------
-    >>> from skppdnmf._cli.files import find_column
+    >>> from skppdnmf._files.tables import find_column
     >>> find_column(["a", "7", "b"], "7"), find_column(["a", "7", "b"], "2")
     (1, 2)
     """
@@ -521,7 +521,7 @@ def as_integers(labels: Sequence[str]) -> list[Any]:
 
     Examples
     --------
-    >>> from skppdnmf._cli.files import as_integers
+    >>> from skppdnmf._files.tables import as_integers
     >>> as_integers(["2", "10"]), as_integers(["2", "x"])
     ([2, 10], ['2', 'x'])
     """

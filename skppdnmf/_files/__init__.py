@@ -1,0 +1,1 @@
+"""Reads matrices and tables from files."""
