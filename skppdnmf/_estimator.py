@@ -24,7 +24,8 @@ from ._data.checks import (
     largest_entry,
     validate_samples,
 )
-from ._data.partition import is_parts, stack_parts
+from ._data.partition import is_parts, split_labels, stack_numbered, stack_parts
+from ._data.shapes import align, warn_of_labels_as_target
 from ._fit.advice import advice
 from ._fit.callbacks import CallbackSupportMixin, FitCallbacks
 from ._fit.history import fitted_attributes
@@ -392,14 +393,16 @@ class PrivateDistributedNMF(
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), or list
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), list or dict
             Nonnegative data. A list or tuple of 2-D parts (arrays, sparse matrices,
-            frames) gives each agent its part.
+            frames) gives each agent its part; a dict, or pairs of a label and a part
+            as in ``list(frame.groupby("site"))``, names the agents, too.
         y : ignored
             Present for API consistency by convention.
         agents : array-like of shape (n_samples,) or None, default=None
             Label of the agent that holds each sample, any hashable; overrides
             `partition`. With an explicit `adjacency` its row numbers or node names.
+            A pandas series is aligned with a frame by its index.
 
         Returns
         -------
@@ -410,6 +413,8 @@ class PrivateDistributedNMF(
         ------
         ValueError
             If X, a parameter, the partition or the graph is invalid.
+        TypeError
+            If X is a lazy frame or a masked array.
         OverflowError
             If the fixed-point numbers do not fit the key's plaintext, or a total
             does not fit 64 bits.
@@ -473,7 +478,7 @@ class PrivateDistributedNMF(
 
         An audit hands in a recorder.
         """
-        n_parts = None
+        n_parts = labels = None
         if is_parts(X):
             if agents is not None:
                 raise ValueError(
@@ -481,8 +486,11 @@ class PrivateDistributedNMF(
                     f"{len(X)} parts, one for each agent"
                 )
             n_parts = len(X)
-            X, agents = stack_parts(X)
+            labels, X = split_labels(X)
+            X, agents = stack_numbered(X)
         given = X
+        warn_of_labels_as_target(y, agents, X, type(self).__name__)
+        agents = align(agents, X, "agents")
         X = validate_samples(self, X, reset=True)
         n_components, init = check_start(
             self.n_components, self.init, X.shape[1], type(self).__name__
@@ -492,7 +500,13 @@ class PrivateDistributedNMF(
         check_privacy(self)
         seeds = draw_seeds(self.random_state)
         partition, network = check_federation(
-            X.shape[0], self.partition, self.adjacency, agents, n_parts, seeds.graph
+            X.shape[0],
+            self.partition,
+            self.adjacency,
+            agents,
+            n_parts,
+            seeds.graph,
+            labels,
         )
         protocol = protocol_of(self)
         start = common_start(

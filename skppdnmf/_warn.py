@@ -22,6 +22,21 @@ def warn_user(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+# Of scikit-learn, what wraps the methods of an estimator that is called directly.
+_WRAPPERS = ("sklearn.base", "sklearn.utils._set_output", "sklearn.callback")
+
+
+def called_by_user() -> bool:
+    """Whether a method of ours was called directly, not by a pipeline or a search."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if _package(frame.f_globals) != "skppdnmf" and not module.startswith(_WRAPPERS):
+            break
+        frame = frame.f_back
+    return _package(frame.f_globals) not in _BETWEEN
+
+
 def _package(namespace: dict[str, object]) -> str:
     """Name of the package that a module's namespace belongs to."""
     return str(namespace.get("__name__", "")).partition(".")[0]

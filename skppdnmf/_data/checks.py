@@ -11,7 +11,8 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_non_negative, validate_data
 
 from .graph import GENERATORS, Network, make_network
-from .partition import Partition, assign_agents, split_samples
+from .partition import Partition, assign_agents, assign_parts, split_samples
+from .shapes import refuse_unread
 
 _LARGEST_START = 1e100
 
@@ -39,8 +40,11 @@ def validate_samples(estimator: Any, X: Any, reset: bool) -> Any:
     ValueError
         If X is not 2-D, finite, real, nonnegative and, for a fit, of a magnitude that
         can be squared without overflow or underflow.
+    TypeError
+        If X is a lazy frame or a masked array.
     """
     name = type(estimator).__name__
+    refuse_unread(X)
     X = validate_data(
         estimator,
         X,
@@ -133,6 +137,7 @@ def check_federation(
     agents: Any,
     n_parts: int | None,
     seed: int,
+    part_labels: list[Any] | None = None,
 ) -> tuple[Partition, Network]:
     """Return who holds what and the graph, checked against each other.
 
@@ -148,6 +153,8 @@ def check_federation(
         Number of parts, of which `agents` holds the numbers.
     seed : int
         Seed of a random graph.
+    part_labels : list or None, default=None
+        Labels of the parts, if they have any.
 
     Returns
     -------
@@ -168,6 +175,8 @@ def check_federation(
     labels = None if network is None else network.labels
     if agents is None:
         split = split_samples(n_samples, partition)
+    elif part_labels is not None:
+        split = assign_parts(np.asarray(agents), part_labels, labels)
     elif n_parts is None:
         split = assign_agents(agents, n_samples, labels)
     else:

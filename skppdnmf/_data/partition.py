@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import fsum
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skppdnmf._data.graph import as_python, comes_from, is_missing, name_some
+from skppdnmf._data.shapes import refuse_unread, without_label_columns
 
 DEFAULT_N_AGENTS = 4
 # With fewer agents that hold samples a sum over all hides nothing.
@@ -167,7 +168,8 @@ def assign_agents(
     ------
     ValueError
         If `agents` is not 1-D, has the wrong length, or holds a label that is
-        missing, unhashable or not in the graph.
+        missing, unhashable or not in the graph, or labels of different types that
+        compare equal.
     """
     listed = _as_list(agents)
     if listed is None:
@@ -181,7 +183,7 @@ def assign_agents(
     # Hashing takes a million labels in less than a tenth of a second, and unlike
     # sorting (numpy.unique) it takes any label.
     try:
-        distinct = dict.fromkeys(listed)
+        distinct = list(dict.fromkeys(listed))
     except TypeError as error:
         raise ValueError(
             f"agents must be 1-D, one hashable label per sample: {error}"
@@ -190,24 +192,95 @@ def assign_agents(
     if missing:
         where = [str(k) for k, label in enumerate(listed) if is_missing(label)]
         raise ValueError(f"agents has missing labels, at samples {name_some(where)}")
-    if graph_labels is None:
-        labels = [as_python(label) for label in distinct]
-        try:
-            labels.sort()
-        except TypeError:
-            labels = [as_python(label) for label in distinct]
-    else:
-        labels = [as_python(label) for label in graph_labels]
+    if len(set(map(type, listed))) > 1 or any(isinstance(d, tuple) for d in distinct):
+        distinct = _check_apart(listed)
+    labels = _roster(distinct, graph_labels, "agents")
     index = {label: k for k, label in enumerate(labels)}
-    unknown = [repr(as_python(label)) for label in distinct if label not in index]
-    if unknown:
-        raise ValueError(
-            f"agents names {name_some(unknown)}, not in the graph, whose agents are "
-            f"{name_some([repr(label) for label in labels])}"
-        )
     return Partition(
         np.fromiter(map(index.__getitem__, listed), np.intp, len(listed)), labels
     )
+
+
+def assign_parts(
+    numbers: NDArray[np.intp],
+    part_labels: Sequence[Hashable],
+    graph_labels: Sequence[Hashable] | None = None,
+) -> Partition:
+    """Make an agent of each labelled part, also of one without samples.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n_samples,)
+        Number of the part that each sample comes from.
+    part_labels : sequence
+        Labels of the parts, each once.
+    graph_labels : sequence or None
+        As for `assign_agents`.
+
+    Returns
+    -------
+    Partition
+
+    Raises
+    ------
+    ValueError
+        If a label is not in the graph.
+    """
+    labels = _roster(part_labels, graph_labels, "X")
+    index = {label: k for k, label in enumerate(labels)}
+    places = np.array([index[label] for label in part_labels], dtype=np.intp)
+    return Partition(places[numbers], labels)
+
+
+def _roster(
+    distinct: Any, graph_labels: Sequence[Hashable] | None, name: str
+) -> list[Any]:
+    """Labels of the agents, in their order."""
+    if graph_labels is None:
+        labels = [as_python(label) for label in distinct]
+        try:
+            return sorted(labels)
+        except TypeError:
+            return labels
+    labels = [as_python(label) for label in graph_labels]
+    known = {label: label for label in labels}
+    unknown = [repr(as_python(label)) for label in distinct if label not in known]
+    if unknown:
+        raise ValueError(
+            f"{name} names {name_some(unknown)}, not in the graph, whose agents are "
+            f"{name_some([repr(label) for label in labels])}"
+        )
+    _check_apart([*labels, *distinct], floats_apart=False)
+    return labels
+
+
+def _check_apart(listed: Sequence[Any], floats_apart: bool = True) -> list[Any]:
+    """Return the distinct labels; refuse some that are equal but of other types."""
+    kinds = dict.fromkeys(
+        (_kind_of_label(label, floats_apart), label) for label in listed
+    )
+    first: dict[Any, Any] = {}
+    for _, label in kinds:
+        if label in first:
+            one, other = as_python(first[label]), as_python(label)
+            raise ValueError(
+                f"the agents' labels hold both {one!r} ({type(one).__name__}) and "
+                f"{other!r} ({type(other).__name__}), which compare equal; convert "
+                "them to one type, or to text to keep them apart"
+            )
+        first[label] = label
+    return list(first)
+
+
+def _kind_of_label(label: Any, floats_apart: bool) -> Any:
+    """Return what sets labels apart that compare equal: the kind of number."""
+    if isinstance(label, tuple):
+        return tuple(_kind_of_label(one, floats_apart) for one in label)
+    if isinstance(label, (bool, np.bool_)):
+        return "bool"
+    if isinstance(label, Real):
+        return "float" if floats_apart and not isinstance(label, Integral) else "int"
+    return None
 
 
 def _as_list(values: Any) -> list[Any] | None:
@@ -232,10 +305,63 @@ def _is_integer(value: Any) -> bool:
 
 
 def is_parts(X: Any) -> bool:
-    """Whether X is a list or tuple of parts, even of such as `stack_parts` refuses."""
+    """Whether X is parts, labelled or not, even such as `stack_parts` refuses."""
+    if isinstance(X, Mapping):
+        return not sparse.issparse(X)  # scipy's dictionary of keys is one as well
     if not isinstance(X, (list, tuple)):
         return False
-    return any(_is_part(part) or _is_list_of_rows(part) for part in X)
+    return any(_is_part(p) or _is_labelled(p) or _is_list_of_rows(p) for p in X)
+
+
+def _is_labelled(part: Any) -> bool:
+    """Whether it is a pair of a label and a part, as grouping a frame makes them."""
+    pair = isinstance(part, (list, tuple)) and len(part) == 2
+    return pair and _is_part(part[1]) and not _is_part(part[0])
+
+
+def split_labels(X: Any) -> tuple[list[Any] | None, list[Any]]:
+    """Return the labels of parts, None if they have none, and the parts.
+
+    Parameters
+    ----------
+    X : mapping, list or tuple
+        From labels to parts; pairs of a label and a part; or parts.
+
+    Returns
+    -------
+    labels : list or None
+        One for each part; a label that is a tuple of one entry is that entry.
+    parts : list
+        Frames without the columns that say the label, which grouping leaves in them.
+
+    Raises
+    ------
+    ValueError
+        If only some parts have labels, or labels are missing or not distinct.
+    """
+    if isinstance(X, Mapping):
+        pairs = list(X.items())
+    elif isinstance(X, (list, tuple)) and any(map(_is_labelled, X)):
+        bare = [str(k) for k, part in enumerate(X) if not _is_labelled(part)]
+        if bare:
+            raise ValueError(
+                f"parts mixes pairs (label, part) with others: {name_some(bare)}"
+            )
+        pairs = list(X)
+    else:
+        return None, list(X) if isinstance(X, (list, tuple)) else X
+    keys = [as_python(key) for key, _ in pairs]
+    labels = [
+        as_python(key[0]) if isinstance(key, tuple) and len(key) == 1 else key
+        for key in keys
+    ]
+    missing = [str(k) for k, label in enumerate(labels) if is_missing(label)]
+    if missing:
+        raise ValueError(f"parts without a label: {name_some(missing)}")
+    if len(_check_apart(labels)) < len(labels):
+        twice = [repr(one) for one in dict.fromkeys(labels) if labels.count(one) > 1]
+        raise ValueError(f"labels of more than one part: {name_some(twice)}")
+    return labels, without_label_columns(labels, [part for _, part in pairs])
 
 
 def _is_part(part: Any) -> bool:
@@ -260,24 +386,31 @@ def stack_parts(parts: Any) -> tuple[Any, NDArray[np.intp]]:
 
     Parameters
     ----------
-    parts : list or tuple of {array, sparse matrix, frame} of shape (n_i, n_features)
+    parts : list, tuple or dict of {array, sparse matrix, frame} of shape (n_i, \
+            n_features)
         The samples of each agent: 2-D arrays and scipy sparse matrices or arrays
         (which may be mixed), or pandas frames alone, or polars frames alone, with
-        the same columns in the same order.
+        the same columns in the same order. With labels in a dict, or as pairs of a
+        label and a part, which is what ``list(frame.groupby("site"))`` holds; a
+        column in which every part has nothing but its label is left out then.
 
     Returns
     -------
     X : ndarray, CSR matrix or array, or frame of shape (n_samples, n_features)
         The parts below one another: a frame if they are frames (with their row
         labels, in pandas), CSR if one of them is sparse, else an array.
-    agents : ndarray of shape (n_samples,), dtype intp
-        Number of the part that each row comes from.
+    agents : ndarray of shape (n_samples,)
+        Number of the part that each row comes from (dtype intp), or its label
+        (dtype object) if the parts have labels.
 
     Raises
     ------
     ValueError
-        If `parts` is empty or no list or tuple, if a part is not 2-D, if widths or
-        column names differ, or if kinds of data are mixed that do not go together.
+        If `parts` is empty or holds no parts, if a part is not 2-D, if widths or
+        column names differ, if kinds of data are mixed that do not go together, or
+        if labels are missing or not distinct.
+    TypeError
+        If a part is a lazy frame or a masked array; the message says what to do.
 
     Notes
     -----
@@ -295,7 +428,22 @@ def stack_parts(parts: Any) -> tuple[Any, NDArray[np.intp]]:
     (3, 3)
     >>> agents
     array([0, 0, 1])
+    >>> stack_parts({"north": np.ones((2, 3)), "south": np.zeros((1, 3))})[1]
+    array(['north', 'north', 'south'], dtype=object)
     """
+    labels, parts = split_labels(parts)
+    X, numbers = stack_numbered(parts)
+    if labels is None:
+        return X, numbers
+    named = np.empty(len(labels), dtype=object)
+    named[:] = labels
+    return X, named[numbers]
+
+
+def stack_numbered(parts: Any) -> tuple[Any, NDArray[np.intp]]:
+    """Stack parts without labels, and say from which part each row comes."""
+    for part in parts if isinstance(parts, (list, tuple)) else [parts]:
+        refuse_unread(part)
     if not isinstance(parts, (list, tuple)) or not parts:
         raise ValueError(
             "parts must be a list or tuple of at least one 2-D array, sparse matrix "

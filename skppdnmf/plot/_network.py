@@ -12,7 +12,15 @@ from scipy.sparse import csgraph
 
 from skppdnmf._data.checks import validate_samples
 from skppdnmf._data.graph import make_network, name_some
-from skppdnmf._data.partition import assign_agents, is_parts, stack_parts
+from skppdnmf._data.partition import (
+    assign_agents,
+    assign_parts,
+    is_parts,
+    split_labels,
+    stack_numbered,
+    stack_parts,
+)
+from skppdnmf._data.shapes import align
 from skppdnmf._nmf.admm import squared_norm, squared_residual
 from skppdnmf._text import format_bytes
 
@@ -416,11 +424,17 @@ def sample_owners(estimator: Any, X: Any, agents: Any) -> NDArray[np.intp]:
             raise ValueError(
                 f"X has {len(X)} parts, but the estimator has {len(labels)} agents"
             )
-        X, owners = stack_parts(X)
+        names, parts = split_labels(X)
+        X, owners = stack_numbered(parts)
         _count_samples(estimator, X)
-        return owners
+        return (
+            owners
+            if names is None
+            else assign_parts(owners, names, labels).sample_agents
+        )
     n_samples = _count_samples(estimator, X)
     if agents is not None:
+        agents = align(agents, X, "agents")
         return assign_agents(agents, n_samples, labels).sample_agents
     owners = estimator.sample_agents_
     if len(owners) != n_samples:
