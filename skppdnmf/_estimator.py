@@ -181,6 +181,11 @@ class PrivateDistributedNMF(
     clip : float or None, default=None
         Largest Euclidean norm of a sample, known beforehand and not from the data;
         needed with `epsilon`. Longer samples are shortened to it.
+    privacy_unit : {"sample", "agent"}, default="sample"
+        What `epsilon` is about: one sample more or less, or all samples of an agent. An
+        agent then sends the mean over its samples, so that all agents count alike, and
+        what matters for the error is their number: some hundreds are needed, some
+        thousands for many components.
     max_colluding : int or None, default=None
         How many agents, at most, are taken to tell each other what noise they have
         added. None makes it a third of them, but one at least.
@@ -240,11 +245,12 @@ class PrivateDistributedNMF(
         with `epsilon`.
     privacy_ : dict or None
         With `epsilon` what was spent and how: ``epsilon``, ``delta``, ``mu`` (of the
-        fit as one Gaussian mechanism), ``neighbours``, ``clip``, ``sensitivity``,
-        ``noise`` (standard deviations in a total), ``share`` of ``W^T W`` and ``W^T
-        X``, ``n_totals``, ``n_samples`` (with its noise), ``n_honest`` (agents whose
-        noise counts), ``max_colluding`` and ``membership_auc`` (the largest that a
-        test of membership can have).
+        fit as one Gaussian mechanism), ``unit``, ``neighbours``, ``clip``,
+        ``sensitivity``, ``noise`` (standard deviations in a total), ``share`` of
+        ``W^T W`` and ``W^T X``, ``n_totals``, ``n_samples`` (with its noise; under
+        ``privacy_unit="agent"`` ``n_agents``, those that have samples), ``n_honest``
+        (agents whose noise counts), ``max_colluding`` and ``membership_auc`` (the
+        largest that a test of membership of a unit can have).
     traffic_ : dict
         ``messages``, ``ciphertexts`` and ``bytes`` in all, and under ``edges`` for
         each directed edge ``(label, label)``.
@@ -304,6 +310,7 @@ class PrivateDistributedNMF(
         "epsilon": [Interval(Real, 0, 100, closed="right"), None],
         "delta": [Interval(Real, 0, 1, closed="neither"), None],
         "clip": [Interval(Real, 0, 1e100, closed="right"), None],
+        "privacy_unit": [StrOptions({"sample", "agent"})],
         "max_colluding": [Interval(Integral, 1, None, closed="left"), None],
         "privacy_budget": "no_validation",
         "n_jobs": [None, Integral],
@@ -348,6 +355,7 @@ class PrivateDistributedNMF(
         epsilon=None,
         delta=None,
         clip=None,
+        privacy_unit="sample",
         max_colluding=None,
         privacy_budget=None,
         n_jobs=None,
@@ -381,6 +389,7 @@ class PrivateDistributedNMF(
         self.epsilon = epsilon
         self.delta = delta
         self.clip = clip
+        self.privacy_unit = privacy_unit
         self.max_colluding = max_colluding
         self.privacy_budget = privacy_budget
         self.n_jobs = n_jobs
@@ -519,7 +528,7 @@ class PrivateDistributedNMF(
         protocol.check_data(setting, X)
         protocol.warn_of_cost(setting, plan)
         if self.privacy_budget is not None:
-            self.privacy_budget.spend(self.epsilon, self.delta)
+            self.privacy_budget.spend(self.epsilon, self.delta, self.privacy_unit)
         outcome, rows = run_fit(setting, plan, X, partition, callbacks, recorder)
         attributes = fitted_attributes(outcome.reports, rows, X.dtype)
         for name, value in attributes.items():

@@ -158,6 +158,10 @@ PARAMETERS: dict[str, tuple[click.ParamType, str]] = {
         "Largest Euclidean norm of a sample, known beforehand; with --epsilon longer "
         "samples are shortened to it.",
     ),
+    "privacy_unit": (
+        Word(["sample", "agent"]),
+        "What --epsilon is about: one sample, or all samples of an agent.",
+    ),
     "max_colluding": (
         Either(click.IntRange(min=1), NoneWord()),
         "How many agents may tell each other what noise they have added. none makes "

@@ -18,7 +18,8 @@ class PrivacyBudget:
     Each fit with `epsilon` tells something anew, and so does every fit of a grid
     search. Estimators that are given one budget, their clones among them, spend from
     it; their fits are composed as Gaussian mechanisms, so that four of epsilon 1 cost
-    about 2.2, not 4.
+    about 2.2, not 4. Fits of one budget have one unit, the first fit's: what hides a
+    sample does not hide an agent.
 
     A fit spends before it sends anything, and what it has spent stays spent if it
     fails. A budget counts within one process and does not let itself be pickled: a
@@ -55,6 +56,7 @@ class PrivacyBudget:
         self.delta = float(delta)
         self._mus: list[float] = []
         self._deltas: list[float] = []
+        self._unit: str | None = None
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -85,21 +87,29 @@ class PrivacyBudget:
         """Epsilon of all fits so far together, at the budget's delta."""
         return self._epsilon_of(self._mus, self._deltas)
 
-    def spend(self, epsilon: float, delta: float) -> None:
+    def spend(self, epsilon: float, delta: float, unit: str = "sample") -> None:
         """Pay for a fit, or refuse it.
 
         Parameters
         ----------
         epsilon, delta : float
             Of the fit.
+        unit : {"sample", "agent"}, default="sample"
+            Its `privacy_unit`.
 
         Raises
         ------
         PrivacyBudgetError
-            If all fits together would exceed the budget; nothing is spent then.
+            If all fits together would exceed the budget, or were of another unit;
+            nothing is spent then.
         """
         mu = mu_of(epsilon, delta * (1.0 - _REMAINDER))
         with self._lock:
+            if self._unit not in (None, unit):
+                raise PrivacyBudgetError(
+                    f"privacy_unit={unit!r}, but {self.n_fits} fits have spent from "
+                    f"{self!r} with privacy_unit={self._unit!r}; take a budget for each"
+                )
             mus, deltas = [*self._mus, mu], [*self._deltas, delta]
             needed = self._epsilon_of(mus, deltas)
             if not needed <= self.epsilon * (1.0 + 1e-9):
@@ -109,7 +119,7 @@ class PrivacyBudget:
                     f"epsilon={self.spent_epsilon:.3g}, and with it "
                     f"{needed:.3g} would be"
                 )
-            self._mus, self._deltas = mus, deltas
+            self._mus, self._deltas, self._unit = mus, deltas, unit
 
     def _epsilon_of(self, mus: list[float], deltas: list[float]) -> float:
         """Epsilon of fits together, at the budget's delta."""

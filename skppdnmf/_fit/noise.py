@@ -12,7 +12,6 @@ from .._data.checks import check_start
 from .._secure_sum.noisy_totals import (
     NoisyTotals,
     count_totals,
-    signal_to_noise,
 )
 from .._secure_sum.privacy import membership_auc
 from .._secure_sum.settings import noise_settings_of
@@ -45,7 +44,8 @@ class NoiseEstimate:
         By what fraction the error will exceed that of a fit of pooled data, roughly:
         measured on images of digits. 1 or more means that nothing will be found.
     membership_auc : float
-        Largest area under the curve that a test of membership can reach.
+        Largest area under the curve that a test of membership can reach, of a sample
+        or, under ``privacy_unit="agent"``, of an agent.
     feasible : bool
         Whether `fit` will go on: with less signal it is refused.
 
@@ -56,7 +56,7 @@ class NoiseEstimate:
     ...     10, protocol="secure-sum", epsilon=3.0, delta=1e-5, clip=1.0
     ... )
     >>> estimate_noise(model, n_samples=5000, n_features=64).n_totals
-    30
+    60
     """
 
     n_totals: int
@@ -81,7 +81,8 @@ def estimate_noise(
     estimator : PrivateDistributedNMF
         With the parameters to be used; agents are counted as for `estimate_cost`.
     n_samples : int
-        Samples of all agents, about.
+        Samples of all agents, about. Under ``privacy_unit="agent"`` it makes no
+        difference: what counts is the number of agents.
     n_features : int
         Number of features.
     n_components : int or None, default=None
@@ -121,9 +122,10 @@ def estimate_noise(
     )
     settings = noise_settings_of(estimator, count_agents(estimator))
     guarantee = settings.guarantee
-    ratio = signal_to_noise(guarantee, n_samples, K, n_features)
+    numbers = NoisyTotals(settings, K, n_features)
+    ratio = numbers.ratio(n_samples if settings.unit == "sample" else settings.n_agents)
     n_totals = count_totals(ratio, settings.max_iter)
-    numbers = NoisyTotals(settings, K, n_features).of_length(n_totals)
+    numbers = numbers.of_length(n_totals)
     return NoiseEstimate(
         n_totals=n_totals,
         mu=guarantee.mu,
@@ -154,7 +156,9 @@ def check_privacy(estimator: Any) -> None:
     if budget is not None and not isinstance(budget, PrivacyBudget):
         raise ValueError(f"privacy_budget={budget!r} should be a PrivacyBudget or None")
     if epsilon is None:
-        given = {"delta": delta, "privacy_budget": budget}
+        given: dict[str, Any] = {"delta": delta, "privacy_budget": budget}
+        if estimator.privacy_unit != "sample":
+            given["privacy_unit"] = estimator.privacy_unit
         for name, value in given.items():
             if value is not None:
                 raise ValueError(

@@ -111,7 +111,7 @@ class NoisyAgent:
                 H=path.H,
                 squared_error=math.nan,
                 stopped=path.finished,
-                privacy=privacy_account(path.numbers, path.n_samples, path.iteration),
+                privacy=privacy_account(path.numbers, path.n_units, path.iteration),
                 final=path.finished or total.last,
             )
             if report.final:

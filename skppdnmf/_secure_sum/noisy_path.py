@@ -51,9 +51,9 @@ class NoisyPath:
     numbers : NoisyTotals
         What turns right factors into words.
     iteration : int
-        Totals taken, the number of samples not counted; -1 before it.
-    n_samples : float
-        Their number, under noise.
+        Totals taken, the number of units not counted; -1 before it.
+    n_units : float
+        Number of samples, or of agents that have some, under noise.
     finished : bool
         Whether all totals have been taken.
     divisors : ndarray of shape (K,)
@@ -66,7 +66,7 @@ class NoisyPath:
         self.H = _floored(start)
         self.H /= _norms(self.H)[:, None]
         self.iteration = -1
-        self.n_samples = 0.0
+        self.n_units = 0.0
         self.finished = False
         self.divisors = np.ones(len(start))
         self._gram = np.zeros((len(start), len(start)))
@@ -79,7 +79,7 @@ class NoisyPath:
         Parameters
         ----------
         words : ndarray of uint64
-            Of the number of samples, under noise.
+            Of the number of units, under noise.
 
         Returns
         -------
@@ -92,8 +92,8 @@ class NoisyPath:
             If the noise exceeds the signal.
         """
         after = copy(self)
-        after.n_samples = self.numbers.read_count(words)
-        after.numbers = self.numbers.planned(after.n_samples)
+        after.n_units = self.numbers.read_count(words)
+        after.numbers = self.numbers.planned(after.n_units)
         after.iteration = 0
         return after
 

@@ -14,6 +14,10 @@ What an agent makes of a sample must not depend on its other samples, not by a b
 entry rounded otherwise would be one more that a sample changes. Libraries of linear
 algebra sum in another order for another number of columns; everything here goes entry
 by entry.
+
+Where the unit is an agent, what may change is all that it sends. An agent then sends
+the mean over its samples, so that all count alike, and shortens it to `AGENT_BOUND` of
+the bound of one sample: means of different samples are shorter than these.
 """
 
 from __future__ import annotations
@@ -38,6 +42,8 @@ Words = NDArray[np.uint64]
 # Bound on a right factor's norm over that of a sample. Most are longer, so that all
 # samples say as much as they may.
 RIGHT_BOUND = 0.5
+# Bound on the mean over an agent's samples, in that of one sample.
+AGENT_BOUND = 0.5
 # Units in the bounds of samples and of right factors, and in one sample.
 _UNITS = 1 << 18
 _COUNT_UNITS = 1 << 32
@@ -50,7 +56,7 @@ _LARGEST = 2.0**40
 # Rounding in the bound's own arithmetic stays far below this.
 _MARGIN = 1e-9
 # Totals, and the ratio of signal to noise from which on so many are better than fewer.
-_TOTALS = ((60, 80.0), (30, 30.0), (15, 10.0), (8, 0.0))
+_TOTALS = ((60, 36.0), (30, 24.0), (15, 10.0), (8, 0.0))
 LEAST_RATIO = 2.0
 _DOUBT = 3.0  # standard deviations
 _SWEEPS = 20
@@ -66,7 +72,8 @@ def signal_to_noise(
     guarantee : Guarantee
         What is promised.
     n_samples : float
-        Of all agents, evenly spread over the components.
+        Of all agents, evenly spread over the components; or agents with samples, over
+        `AGENT_BOUND`, where these are the unit.
     n_components, n_features : int
         K and F.
 
@@ -96,7 +103,9 @@ class NoisyTotals:
     Attributes
     ----------
     n_totals : int
-        Totals that are taken; 0 before the number of samples is known.
+        Totals that are taken; 0 before the number of units is known.
+    units : str
+        What is counted: samples, or agents with samples.
     gram_scale, product_scale : int
         Of one agent's noise on the diagonal of W^T W and on W^T X, in units.
     """
@@ -109,6 +118,7 @@ class NoisyTotals:
         self.n_components = n_components
         self.n_features = n_features
         self.n_totals = 0
+        self.units = "agents" if settings.unit == "agent" else "samples"
         self.gram_scale = self.off_diagonal_scale = self.product_scale = 0
         self._upper = np.triu_indices(n_components)
 
@@ -129,24 +139,31 @@ class NoisyTotals:
         return RIGHT_BOUND * self.sample_unit
 
     @property
+    def bound(self) -> float:
+        """What one unit may change, in the bound of one sample."""
+        return AGENT_BOUND if self.settings.unit == "agent" else 1.0
+
+    def ratio(self, n_units: float) -> float:
+        """Return the signal over the noise, as `signal_to_noise`, for so many units."""
+        shape = self.n_components, self.n_features
+        return signal_to_noise(self.guarantee, n_units / self.bound, *shape)
+
+    @property
     def count_noise(self) -> float:
-        """Standard deviation of all agents' noise on the number of samples."""
+        """Standard deviation of all agents' noise on the number of units."""
         return self.count_scale * math.sqrt(self.settings.n_agents) / _COUNT_UNITS
 
     @property
     def least_ratio(self) -> float:
         """Signal to noise below which the noise may exceed the signal.
 
-        The number of samples must not be noise, either.
+        The number of units must not be noise, either.
         """
-        doubt = _DOUBT * self.count_noise
-        return LEAST_RATIO + signal_to_noise(
-            self.guarantee, doubt, self.n_components, self.n_features
-        )
+        return LEAST_RATIO + self.ratio(_DOUBT * self.count_noise)
 
     @property
     def count_scale(self) -> int:
-        """Of one agent's noise on the number of samples, in its units."""
+        """Of one agent's noise on the number of units, in steps of the count."""
         return self._one_share(_COUNT_UNITS / self.guarantee.mu_count)
 
     def _one_share(self, scale: float) -> int:
@@ -154,20 +171,21 @@ class NoisyTotals:
         return max(1, math.ceil(scale / math.sqrt(self.settings.n_honest)))
 
     def count_words(self, n_samples: int) -> Words:
-        """Return an agent's summand of the number of samples, under noise."""
+        """Return an agent's summand of the number of units, under noise."""
         noise = discrete_gaussian(self.count_scale, 1)
-        return (noise + n_samples * _COUNT_UNITS).view(np.uint64)
+        n_units = min(n_samples, 1) if self.settings.unit == "agent" else n_samples
+        return (noise + n_units * _COUNT_UNITS).view(np.uint64)
 
     def read_count(self, words: Words) -> float:
-        """Return the number of samples from a total, with its noise."""
+        """Return the number of units from a total, with its noise."""
         return float(words.view(np.int64)[0]) / _COUNT_UNITS
 
-    def planned(self, n_samples: float) -> NoisyTotals:
-        """Return the numbers of a fit whose number of samples is public.
+    def planned(self, n_units: float) -> NoisyTotals:
+        """Return the numbers of a fit whose number of units is public.
 
         Parameters
         ----------
-        n_samples : float
+        n_units : float
             From the first total.
 
         Returns
@@ -180,26 +198,25 @@ class NoisyTotals:
         ExcessiveNoiseError
             If the noise exceeds the signal.
         OverflowError
-            If there are so many samples that a total could wrap.
+            If there are so many units that a total could wrap.
         ValueError
             If delta is too small for integer noise.
         """
         K, F = self.n_components, self.n_features
-        ratio = signal_to_noise(self.guarantee, n_samples, K, F)
+        ratio = self.ratio(n_units)
         if not ratio >= self.least_ratio:
-            unit = signal_to_noise(self.guarantee, 1.0, K, F)
             raise ExcessiveNoiseError(
                 f"at epsilon={self.settings.epsilon:g} and "
                 f"delta={self.settings.delta:g} the noise exceeds what about "
-                f"{max(0.0, n_samples):.0f} samples say of n_components={K} in {F} "
+                f"{max(0.0, n_units):.0f} {self.units} say of n_components={K} in {F} "
                 f"features: their ratio is {max(0.0, ratio):.2g}, and "
                 f"{self.least_ratio:.2g} is needed, which takes "
-                f"{self.least_ratio / unit:.0f} samples, fewer components or a larger "
-                "epsilon"
+                f"{self.least_ratio / self.ratio(1.0):.0f} {self.units}, fewer "
+                "components or a larger epsilon"
             )
-        if n_samples > MOST_SAMPLES:
+        if n_units > MOST_SAMPLES:
             raise OverflowError(
-                f"about {n_samples:.0f} samples: with epsilon totals of more than "
+                f"about {n_units:.0f} {self.units}: with epsilon totals of more than "
                 f"{MOST_SAMPLES} could exceed 64 bits"
             )
         return self.of_length(count_totals(ratio, self.settings.max_iter))
@@ -208,7 +225,7 @@ class NoisyTotals:
         """Return the numbers of a fit of so many totals."""
         planned = copy(self)
         planned.n_totals = n_totals
-        mu = self.guarantee.mu_totals / math.sqrt(n_totals)
+        mu = self.guarantee.mu_totals / (math.sqrt(n_totals) * self.bound)
         share = self.guarantee.gram_share
         gram = float(_UNITS) ** 2 / (mu * math.sqrt(share))
         products = float(_UNITS) ** 2 / (mu * math.sqrt(1.0 - share))
@@ -283,6 +300,8 @@ class NoisyTotals:
         ndarray of uint64, shape (n_words,)
         """
         words = self.summand(*self.whole(samples, right))
+        if self.settings.unit == "agent":
+            words = self.mean(words, samples.n_samples)
         K = self.n_components
         rows, columns = self._upper
         noise = np.empty(self.n_words, dtype=np.int64)
@@ -293,6 +312,46 @@ class NoisyTotals:
         )
         noise[len(rows) :] = discrete_gaussian(self.product_scale, K * self.n_features)
         return (words + noise).view(np.uint64)
+
+    def mean(self, words: NDArray[np.int64], n_samples: int) -> NDArray[np.int64]:
+        """Return an agent's mean summand, within the bound of all that it sends.
+
+        Parameters
+        ----------
+        words : ndarray of int64
+            The sum over its samples.
+        n_samples : int
+            Their number.
+
+        Returns
+        -------
+        ndarray of int64
+            Rounded towards zero.
+
+        Raises
+        ------
+        OverflowError
+            If there are so many samples that the sum could have wrapped.
+        """
+        if n_samples > MOST_SAMPLES:
+            raise OverflowError(
+                f"{n_samples} samples: with epsilon an agent has {MOST_SAMPLES} at most"
+            )
+        values = words / max(1, n_samples)
+        limit = (AGENT_BOUND * float(_UNITS) ** 2) ** 2 * (1.0 - _MARGIN)
+        excess = max(1.0, self._square(values) / limit)
+        values = np.trunc(values * ((1.0 - _MARGIN) / math.sqrt(excess)))
+        # As for samples, rounding cannot have brought it beyond the bound.
+        kept = self._square(values) <= limit
+        return (values if kept else np.zeros_like(values)).astype(np.int64)
+
+    def _square(self, values: Array) -> float:
+        """Return the squared change that so many units would be, weighted by shares."""
+        share = self.guarantee.gram_share
+        upper, products = np.split(values, [len(self._upper[0])])
+        twice = np.where(self._upper[0] == self._upper[1], 1.0, 2.0)
+        gram = float(twice @ upper**2)
+        return share * gram + (1.0 - share) * float(products @ products)
 
     def summand(self, samples: Any, right: Array) -> NDArray[np.int64]:
         """Return the words of whole samples and right factors, without noise."""

@@ -17,6 +17,11 @@ from .noisy_totals import RIGHT_BOUND, NoisyTotals
 MEMBERSHIP_AREAS = {20: (1.00, 0.99), 100: (0.88, 0.95), 500: (0.67, 0.73)}
 # From so many on it is about 0.6 or less: 0.57 and 0.58 at 2,000.
 MANY = 1000
+# What two pools differ by that a fit with noise hides.
+NEIGHBOURS = {
+    "sample": "one sample more or less",
+    "agent": "all samples of one agent more or less",
+}
 
 
 def privacy_messages(
@@ -128,7 +133,7 @@ def membership_auc(mu: float) -> float:
 
 
 def privacy_account(
-    numbers: NoisyTotals, n_samples: float, n_totals: int
+    numbers: NoisyTotals, n_units: float, n_totals: int
 ) -> dict[str, Any]:
     """Return what an agent knows of the noise of a fit.
 
@@ -136,8 +141,8 @@ def privacy_account(
     ----------
     numbers : NoisyTotals
         Of the fit.
-    n_samples : float
-        Of all agents, under noise.
+    n_units : float
+        Samples of all agents, or agents that have some, under noise.
     n_totals : int
         Totals that have been taken.
 
@@ -147,29 +152,31 @@ def privacy_account(
         As `privacy_` of the estimator.
     """
     settings, guarantee = numbers.settings, numbers.guarantee
-    bound = RIGHT_BOUND * settings.clip
+    right = RIGHT_BOUND * settings.clip
+    count = f"n_{numbers.units}"
     return {
         "epsilon": settings.epsilon,
         "delta": settings.delta,
         "mu": guarantee.mu,
-        "neighbours": "one sample more or less",
+        "unit": settings.unit,
+        "neighbours": NEIGHBOURS[settings.unit],
         "clip": settings.clip,
         "sensitivity": {
-            "gram": bound**2,
-            "products": bound * settings.clip,
-            "n_samples": 1.0,
+            "gram": numbers.bound * right**2,
+            "products": numbers.bound * right * settings.clip,
+            count: 1.0,
         },
         "noise": {
             "gram": numbers.gram_noise,
             "products": numbers.product_noise,
-            "n_samples": numbers.count_noise,
+            count: numbers.count_noise,
         },
         "share": {
             "gram": guarantee.gram_share,
             "products": 1.0 - guarantee.gram_share,
         },
         "n_totals": n_totals,
-        "n_samples": n_samples,
+        count: n_units,
         "n_honest": settings.n_honest,
         "max_colluding": settings.max_colluding,
         "membership_auc": membership_auc(guarantee.mu),

@@ -17,9 +17,10 @@ from .key_graph import key_degree
 # exchange within this many words (512 KiB), so that they cost little time.
 _MASK_WORDS = 1 << 16
 _MOST_STARTS = 8
-# Of the square of mu: what W^T W gets of the totals', and the number of samples of all.
+# Of the square of mu: what W^T W gets of the totals', and the number of samples or of
+# agents of all. There are far fewer agents, and their number needs more.
 GRAM_SHARE = 0.12
-COUNT_SHARE = 0.0025
+COUNT_SHARE = {"sample": 0.0025, "agent": 0.03}
 _FEWEST_PEERS = 8  # that count: without masks the rest costs as much
 
 
@@ -61,6 +62,8 @@ class NoiseSettings:
         As for `PrivateDistributedNMF`.
     max_colluding : int
         Agents whose noise is not counted on.
+    unit : {"sample", "agent"}, default="sample"
+        Of what one more or less is hidden: a sample, or all samples of an agent.
     """
 
     n_agents: int
@@ -69,6 +72,7 @@ class NoiseSettings:
     delta: float
     clip: float
     max_colluding: int
+    unit: str = "sample"
 
     @property
     def n_honest(self) -> int:
@@ -78,7 +82,8 @@ class NoiseSettings:
     @property
     def guarantee(self) -> Guarantee:
         """What is promised."""
-        return Guarantee.of(self.epsilon, self.delta, GRAM_SHARE, COUNT_SHARE)
+        count_share = COUNT_SHARE[self.unit]
+        return Guarantee.of(self.epsilon, self.delta, GRAM_SHARE, count_share)
 
 
 def noise_settings_of(estimator: Any, n_agents: int) -> NoiseSettings:
@@ -119,6 +124,7 @@ def noise_settings_of(estimator: Any, n_agents: int) -> NoiseSettings:
         delta=float(estimator.delta),
         clip=float(estimator.clip),
         max_colluding=most,
+        unit=estimator.privacy_unit,
     )
 
 

@@ -175,7 +175,7 @@ def test_count_is_near():
 
 
 def test_number_of_totals_grows_with_the_signal():
-    assert [count_totals(z, 99) for z in (3, 12, 50, 90)] == [8, 15, 30, 60]
+    assert [count_totals(z, 99) for z in (3, 12, 30, 40)] == [8, 15, 30, 60]
     assert count_totals(50, 5) == 5
     few = signal_to_noise(SETTINGS.guarantee, 1000, 3, 5)
     assert signal_to_noise(SETTINGS.guarantee, 2000, 3, 5) == pytest.approx(2 * few)
@@ -190,3 +190,62 @@ def test_refuses_noise(n_samples):
         noisy.planned(1e8)
     enough = int(str(error.value).split("which takes ")[1].split()[0])
     assert noisy.planned(enough + 1).n_totals > 0
+
+
+def agents_summand(noisy, X, H):
+    """What an agent with these samples sends, but for the noise."""
+    samples = Samples.clipped(X, noisy.settings.clip)
+    W = samples.right_factors(H, np.zeros((len(H), len(X))))
+    return noisy.mean(noisy.summand(*noisy.whole(samples, W)), len(X))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.integers(0, 50),
+    st.integers(0, 10**6),
+    st.sampled_from([1e-6, 1.0, 1e9]),
+    st.booleans(),
+)
+def test_no_agent_changes_more_than_the_bound(n, seed, size, alike):
+    """However many samples it has, also where they are all the same."""
+    noisy = numbers(unit="agent")
+    X = size * np.random.default_rng(seed).exponential(size=(n, 5))
+    if alike and n:
+        X[:] = X[0]
+    words = agents_summand(noisy, X, unit_rows(3, 5, seed))
+    mu = noisy.guarantee.mu_totals / math.sqrt(noisy.n_totals)
+    assert change_in_noise(noisy, words) <= mu
+    if alike and n and size == 1e9:  # its one direction counts in full
+        assert change_in_noise(noisy, words) == pytest.approx(mu, rel=1e-3)
+
+
+def test_a_sum_over_many_samples_would_change_more():
+    """The control: without the mean the bound of an agent is exceeded at once."""
+    noisy, H = numbers(unit="agent"), unit_rows(3, 5)
+    samples = Samples.clipped(np.ones((20, 5)), noisy.settings.clip)
+    W = samples.right_factors(H, np.zeros((3, 20)))
+    words = noisy.summand(*noisy.whole(samples, W))
+    mu = noisy.guarantee.mu_totals / math.sqrt(noisy.n_totals)
+    assert change_in_noise(noisy, words) > 10 * mu
+
+
+def test_an_agent_sends_the_mean_over_its_samples():
+    noisy, H = numbers(unit="agent"), unit_rows(3, 5)
+    X = 0.1 * np.random.default_rng(3).exponential(size=(7, 5))
+    twice = agents_summand(noisy, np.vstack([X, X]), H)
+    np.testing.assert_array_equal(agents_summand(noisy, X, H), twice)
+    samples = Samples.clipped(X, noisy.settings.clip)
+    W = samples.right_factors(H, np.zeros((3, 7)))
+    totals = noisy.decode(agents_summand(noisy, X, H).view(np.uint64))
+    np.testing.assert_allclose(totals.products[0], W @ X / 7, rtol=1e-3, atol=1e-5)
+    with pytest.raises(OverflowError, match="an agent has 8388608 at most"):
+        noisy.mean(np.zeros(noisy.n_words, dtype=np.int64), 1 << 24)
+
+
+def test_agents_are_counted_where_they_are_the_unit():
+    noisy = numbers(unit="agent", epsilon=10.0)
+    words = sum(noisy.count_words(n) for n in (1000, 0, 1, 7))
+    # Four agents' noise, of which some may be negative.
+    assert abs(noisy.read_count(words) - 3) < 6 * noisy.count_noise
+    with pytest.raises(ExcessiveNoiseError, match=r"about 3 agents say .* \d+ agents"):
+        numbers(unit="agent").planned(3.0)

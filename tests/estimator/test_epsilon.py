@@ -325,3 +325,46 @@ def test_relays_add_noise(monkeypatch):
     fitted.fit(X, agents=np.repeat([0, 1, 3], [2000, 1999, 1]))
     assert drawn == [2000, 1999, 0, 1]
     assert fitted.privacy_["n_honest"] == 3
+
+
+def test_the_unit_may_be_an_agent():
+    sizes = 3 + np.arange(90) % 40
+    parts = np.split(low_rank(sizes.sum(), 2, 4), np.cumsum(sizes)[:-1])
+    fitted = model(
+        2, partition=None, epsilon=20.0, privacy_unit="agent", key_degree=6, max_iter=8
+    )
+    told = fitted.fit(parts).privacy_
+    assert (told["unit"], told["neighbours"]) == (
+        "agent",
+        "all samples of one agent more or less",
+    )
+    assert "n_samples" not in told
+    assert abs(told["n_agents"] - 90) < 6 * told["noise"]["n_agents"]
+    part = math.sqrt(told["n_honest"] / 90)
+    mus = [told["sensitivity"]["n_agents"] / (told["noise"]["n_agents"] * part)]
+    for name in ("gram", "products"):
+        mu = told["sensitivity"][name] / (told["noise"][name] * part)
+        mus += [mu] * told["n_totals"]
+    assert told["mu"] == pytest.approx(compose(*mus), rel=1e-6)
+    everything = np.vstack(parts)
+    assert fitted.score(everything) > -0.3
+    # The price: as many samples are enough by far where each stands for itself.
+    one = estimate_noise(model(2, epsilon=20.0), len(everything), 4)
+    other = estimate_noise(fitted.set_params(partition=90), len(everything), 4)
+    assert one.signal_to_noise > 5 * other.signal_to_noise
+    assert other.product_noise == pytest.approx(told["noise"]["products"])
+
+
+def test_few_agents_are_refused_as_a_unit():
+    with pytest.raises(ExcessiveNoiseError, match=r"agents say of .* agents, fewer"):
+        model(privacy_unit="agent").fit(X)
+    with pytest.raises(ValueError, match="privacy_unit='agent' although epsilon=None"):
+        model(epsilon=None, delta=None, privacy_unit="agent").fit(X)
+
+
+def test_a_budget_is_of_one_unit():
+    budget = PrivacyBudget(3.0, 1e-5)
+    budget.spend(0.5, 1e-6, "agent")
+    with pytest.raises(PrivacyBudgetError, match="take a budget for each"):
+        budget.spend(0.5, 1e-6)
+    assert budget.n_fits == 1
