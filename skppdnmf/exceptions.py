@@ -7,9 +7,13 @@ __all__ = [
     "DropoutError",
     "DropoutWarning",
     "ExcessiveNoiseError",
+    "FactsMismatchError",
+    "ForgedMessageError",
     "InsecureKeyWarning",
     "PrivacyBudgetError",
     "PrivacyWarning",
+    "ReplayedMessageError",
+    "TranscriptMismatchError",
     "WrongKeyError",
 ]
 
@@ -72,8 +76,85 @@ class CorruptedMessageError(ValueError):
         self.sender = sender
 
 
+class ForgedMessageError(CorruptedMessageError):
+    """A message is not from whom it claims to be, or was changed on its way.
+
+    Its signature or its seal does not fit. `sender` is whom it claims to be from, who
+    need not be at fault: whoever carries messages may have written it.
+
+    Examples
+    --------
+    >>> from skppdnmf.exceptions import CorruptedMessageError, ForgedMessageError
+    >>> issubclass(ForgedMessageError, CorruptedMessageError)
+    True
+    """
+
+
+class ReplayedMessageError(CorruptedMessageError):
+    """A message is genuine but not for now: it came before, too early, or elsewhere.
+
+    It has come twice, before one that was sent before it, or from another run.
+
+    Examples
+    --------
+    >>> from skppdnmf.exceptions import CorruptedMessageError, ReplayedMessageError
+    >>> issubclass(ReplayedMessageError, CorruptedMessageError)
+    True
+    """
+
+
+class FactsMismatchError(RuntimeError):
+    """Another site has other public facts of the run; the message says which.
+
+    No summand and no left factor has been sent then.
+
+    Attributes
+    ----------
+    sender : int or None
+        Number of the other site.
+
+    Examples
+    --------
+    >>> from skppdnmf.exceptions import FactsMismatchError
+    >>> FactsMismatchError("K: 5 here, 6 there", sender=1).sender
+    1
+    """
+
+    def __init__(self, message: str, sender: int | None = None) -> None:
+        super().__init__(message)
+        self.sender = sender
+
+
+class TranscriptMismatchError(RuntimeError):
+    """Two agents have been told different totals, or different members.
+
+    Somebody lies to one of them, and the run ends. Sums that were begun since are
+    noise and show no summand.
+
+    Attributes
+    ----------
+    sender : int or None
+        Number of the agent at the other end of the link.
+
+    Examples
+    --------
+    >>> from skppdnmf.exceptions import TranscriptMismatchError
+    >>> TranscriptMismatchError("other totals", sender=1).sender
+    1
+    """
+
+    def __init__(self, message: str, sender: int | None = None) -> None:
+        super().__init__(message)
+        self.sender = sender
+
+
 class WrongKeyError(ValueError):
     """A ciphertext or message belongs to another key than the one at hand.
+
+    Attributes
+    ----------
+    sender : int or None
+        Number of the agent whose message it is, as far as it can be told.
 
     Examples
     --------
@@ -81,6 +162,10 @@ class WrongKeyError(ValueError):
     >>> issubclass(WrongKeyError, ValueError)
     True
     """
+
+    def __init__(self, message: str, sender: int | None = None) -> None:
+        super().__init__(message)
+        self.sender = sender
 
 
 class AgentLost(ConnectionError):  # noqa: N818 - it is an event, as well

@@ -342,7 +342,9 @@ class ConsensusAgent:
         """Return the error that names the sender of what turns out to be corrupt."""
         if isinstance(error, WrongKeyError):
             name = self._address.name_of(sender)
-            return WrongKeyError(f"{self.name}: refused from {name}: {error}")
+            return WrongKeyError(
+                f"{self.name}: refused from {name}: {error}", sender=sender
+            )
         return self._address.refusal(sender, str(error))
 
     def _take(self, outbox: Letters) -> None:

@@ -45,6 +45,13 @@ from .._paillier.noise import NoisePool
 from .._paillier.payload import Payload, public_bytes, read_public
 from .._paillier.primes import MIN_KEY_SIZE
 from .._paillier.slots import SlotLayout
+from .._sealing.agent import SEALED_BYTES, SealedAgent
+from .._sealing.agreement import Agreement
+from .._sealing.credentials import Credentials, new_run
+from .._sealing.facts import Facts
+from .._sealing.identity import Identity, Roster, fingerprint, verify_signature
+from .._sealing.identity import read_public as read_public_identity
+from .._sealing.identity import write_public as write_public_identity
 from .._secure_sum.exchange import SecureSum, Total, Tree
 from .._secure_sum.key_graph import (
     ALL_PAIRS,
@@ -83,6 +90,7 @@ __all__ = [
     "PUBLIC_KEY_BYTES",
     "REPLY",
     "REQUEST",
+    "SEALED_BYTES",
     "SECURE_KEY_SIZE",
     "STATE_DOWN",
     "STATE_UP",
@@ -94,8 +102,12 @@ __all__ = [
     "TOTAL_BITS",
     "WIDEN",
     "WORD_BYTES",
+    "Agreement",
     "Cipher",
+    "Credentials",
     "DifferenceExchange",
+    "Facts",
+    "Identity",
     "MaskStream",
     "Message",
     "NoisePool",
@@ -105,6 +117,8 @@ __all__ = [
     "PairwiseMasks",
     "Payload",
     "PlainCipher",
+    "Roster",
+    "SealedAgent",
     "SecureSum",
     "SimulatedCipher",
     "SlotLayout",
@@ -114,6 +128,7 @@ __all__ = [
     "check_key_degree",
     "draw_factors",
     "draw_secrets",
+    "fingerprint",
     "fixed_point",
     "from_limbs",
     "generate_keypair",
@@ -124,14 +139,18 @@ __all__ = [
     "mask_range",
     "message_sizes",
     "new_keypair",
+    "new_run",
     "public_bytes",
     "public_payload",
     "read_public",
+    "read_public_identity",
     "starting_bits",
     "system_generator",
     "to_limbs",
     "valid_key_size",
     "value_layout",
+    "verify_signature",
     "warn_insecure",
     "with_spare",
+    "write_public_identity",
 ]

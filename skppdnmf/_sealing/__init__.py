@@ -1,0 +1,1 @@
+"""Identities of sites, and envelopes that only their receivers can open."""
