@@ -164,7 +164,8 @@ def run_agents(
         If an agent was lost and the fit cannot, or may not, go on, or if all wait for
         each other.
     CorruptedMessageError
-        If what was sent is no envelope, or is for nobody in the run.
+        If what was sent is no envelope, is for nobody in the run, or says that it is
+        from another agent.
     """
     parties: list[Any] = list(agents)
     traffic = Traffic()
@@ -233,7 +234,13 @@ def run_agents(
 
 
 def _receiver(envelope: Envelope, sender: int, names: Sequence[str]) -> int:
-    """Return who is to get an envelope, if there is such an agent."""
+    """Return who is to get an envelope, if it is from whom it says, and to anybody."""
+    if envelope.sender != sender:
+        raise CorruptedMessageError(
+            f"envelope from {names[sender]} claims to come from agent "
+            f"{envelope.sender}",
+            sender=sender,
+        )
     if not 0 <= envelope.receiver < len(names):
         raise CorruptedMessageError(
             f"envelope from {names[sender]} for agent {envelope.receiver}, there "

@@ -401,6 +401,19 @@ def test_an_envelope_for_nobody_is_refused_by_its_senders_name(receiver, seriali
     assert caught.value.sender == 2
 
 
+@pytest.mark.parametrize("serialise", [False, True])
+def test_an_envelope_in_anothers_name_is_refused_by_its_own_senders(serialise):
+    class Pretender(Fake):
+        def start(self):
+            return Step([Envelope(bytes(16), 1, 0, 1, 0, 0, b"")])
+
+    agents = [Fake(), Fake(), Pretender()]
+    match = "^envelope from agent 2.* claims to come from agent 0"
+    with pytest.raises(CorruptedMessageError, match=match) as caught:
+        run_local(agents, names_of(agents), serialise=serialise)
+    assert caught.value.sender == 2
+
+
 def test_agents_that_wait_for_each_other():
     agents = [Fake() for _ in range(7)]
     agents[1] = Finished()
