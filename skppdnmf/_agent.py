@@ -8,6 +8,7 @@ cluster or a network, reads nothing else of it and need not know what they mean.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
@@ -216,6 +217,8 @@ class Report(NamedTuple):
         What noise the totals have, under differential privacy.
     witness : Witness or None, default=None
         For the observer of a run in one process; None everywhere else.
+    shared_error : float, default=nan
+        ``||X - W H|| / ||X||`` of all agents' samples, where the protocol tells it.
     """
 
     iteration: int
@@ -226,6 +229,7 @@ class Report(NamedTuple):
     final: bool = False
     privacy: Mapping[str, Any] | None = None
     witness: Witness | None = None
+    shared_error: float = math.nan
 
 
 class Step(NamedTuple):

@@ -8,10 +8,15 @@ __all__ = [
     "DropoutWarning",
     "ExcessiveNoiseError",
     "FactsMismatchError",
+    "FeatureMismatchError",
+    "FederationError",
     "ForgedMessageError",
     "InsecureKeyWarning",
+    "PolicyError",
     "PrivacyBudgetError",
     "PrivacyWarning",
+    "ProtocolVersionError",
+    "RelayLostError",
     "ReplayedMessageError",
     "TranscriptMismatchError",
     "WrongKeyError",
@@ -227,6 +232,65 @@ class ExcessiveNoiseError(ValueError):
     ... except ExcessiveNoiseError:
     ...     print("too few samples")
     too few samples
+    """
+
+
+class FederationError(RuntimeError):
+    """A run among sites has ended before its time; the message says why and where.
+
+    Examples
+    --------
+    >>> from skppdnmf.exceptions import FederationError, PolicyError
+    >>> issubclass(PolicyError, FederationError)
+    True
+    """
+
+
+class PolicyError(FederationError):
+    """A site's policy does not allow what it is asked for; no data have been read.
+
+    Examples
+    --------
+    >>> from skppdnmf._site.policy import Job, Policy
+    >>> from skppdnmf.exceptions import PolicyError
+    >>> try:
+    ...     Policy(max_components=10).check(Job("secure-sum", 4, 12, 1, 60))
+    ... except PolicyError as error:
+    ...     print(error)
+    max_components=10: the job has n_components=12
+    """
+
+
+class FeatureMismatchError(FederationError):
+    """The sites' features differ in number, name, order or type.
+
+    Examples
+    --------
+    >>> from skppdnmf.exceptions import FederationError, FeatureMismatchError
+    >>> issubclass(FeatureMismatchError, FederationError)
+    True
+    """
+
+
+class ProtocolVersionError(FederationError):
+    """A job is of another version of the protocol than a site has installed.
+
+    Examples
+    --------
+    >>> from skppdnmf.exceptions import FederationError, ProtocolVersionError
+    >>> issubclass(ProtocolVersionError, FederationError)
+    True
+    """
+
+
+class RelayLostError(FederationError):
+    """A site has not heard of the relay for longer than a run allows.
+
+    Examples
+    --------
+    >>> from skppdnmf.exceptions import FederationError, RelayLostError
+    >>> issubclass(RelayLostError, FederationError)
+    True
     """
 
 

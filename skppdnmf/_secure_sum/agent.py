@@ -218,6 +218,7 @@ class SumAgent:
             squared_error=self._squared_error,
             stopped=path.converged,
             final=path.finished or total.last,
+            shared_error=path.relative_error,
         )
         if report.final:  # no iterate of the right factor is left behind
             self._W = self._extrapolated = self._W[:0]
@@ -239,6 +240,11 @@ class SumAgent:
     def finished(self) -> bool:
         """Whether the fit is over."""
         return self._post.finished
+
+    @property
+    def n_samples(self) -> float:
+        """Samples of all agents; 0 before the first total."""
+        return self.path.n_samples
 
     def _solve_right(self, sweeps: int) -> None:
         """Solve the right factors for the points and form the next summand."""

@@ -87,6 +87,7 @@ class LeftPath:
         self.H = starts[0]
         self.squared_norm = 0.0
         self._n_samples = 0
+        self.relative_error = np.nan
         self.improved = False
         self.leader = 0
         self.normalised = self.H
@@ -107,6 +108,11 @@ class LeftPath:
     def n_starts(self) -> int:
         """Starts that are left."""
         return len(self.point)
+
+    @property
+    def n_samples(self) -> int:
+        """Samples of all agents; 0 before the first total."""
+        return self._n_samples
 
     @property
     def n_words(self) -> int:
@@ -251,6 +257,7 @@ class LeftPath:
             self.leader = best
             self.normalised = H[best] * factors[best][:, None]
             self.H = self._current[best]
+            self.relative_error = self._relative_error(totals, H, best)
 
     def _objective(self, totals: Totals, H: Array) -> Array:
         """Half the squared error and the penalties, for each start."""
@@ -265,6 +272,14 @@ class LeftPath:
             objective += self._left.l1 * H.sum(axis=(1, 2))
             objective += 0.5 * self._left.l2 * np.einsum("skf,skf->s", H, H)
         return objective
+
+    def _relative_error(self, totals: Totals, H: Array, start: int) -> float:
+        """Return ``||X - W H|| / ||X||`` of all agents, without penalties."""
+        squared = self.squared_norm - 2.0 * float(
+            np.vdot(totals.products[start], H[start])
+        )
+        squared += float(np.vdot(totals.gram[start], H[start] @ H[start].T))
+        return float(np.sqrt(max(0.0, squared) / (self.squared_norm or 1.0)))
 
     def _balance(self, totals: Totals, H: Array) -> Array | None:
         """Return the scale of each component that bears the least penalty."""

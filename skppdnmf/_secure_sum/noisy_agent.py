@@ -71,6 +71,11 @@ class NoisyAgent:
         """Whether the fit is over."""
         return self._post.finished
 
+    @property
+    def n_samples(self) -> float:
+        """Samples of all agents, with noise; 0 before the first total."""
+        return self.path.n_samples
+
     def start(self) -> Step:
         """Begin; the first envelopes carry public keys."""
         words = self.path.numbers.count_words(self._samples.n_samples)

@@ -1,0 +1,1 @@
+"""What a site decides for itself: its data, whom it trusts, and what it allows."""
