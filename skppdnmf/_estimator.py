@@ -5,7 +5,6 @@ from __future__ import annotations
 from numbers import Integral, Real
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -20,12 +19,20 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ._data.checks import (
     check_federation,
+    check_fixed,
     check_start,
     largest_entry,
     validate_samples,
 )
-from ._data.partition import is_parts, split_labels, stack_numbered, stack_parts
+from ._data.partition import (
+    Partition,
+    is_parts,
+    split_labels,
+    stack_numbered,
+    stack_parts,
+)
 from ._data.shapes import align, warn_of_labels_as_target
+from ._data.weights import check_weights, scale_rows
 from ._fit.advice import advice
 from ._fit.callbacks import CallbackSupportMixin, FitCallbacks
 from ._fit.history import fitted_attributes
@@ -34,6 +41,7 @@ from ._fit.noise import check_privacy
 from ._fit.protocols import PROTOCOLS, protocol_of
 from ._fit.run import run_fit, warn_of_leaks
 from ._fit.seeds import common_start, draw_seeds
+from ._fit.uses import check_uses
 from ._nmf.admm import squared_norm, squared_residual
 from ._nmf.nnls import solve_nnls
 from ._nmf.penalties import right_penalty
@@ -138,6 +146,15 @@ class PrivateDistributedNMF(
         with those before, still tell what the lost agent's share was, nearly.
         ``||X||^2`` and the number of samples, which scale the rounding and `tol`,
         stay those of all agents.
+    fixed_components : array-like of shape (K0, n_features) or None, default=None
+        Known components, such as reference signatures or spectra, under "secure-sum":
+        the first K0 rows of `components_` stay exactly so (up to `normalize`), while
+        the others are learned. K0 is less than `n_components`; of an `init` the first
+        K0 rows are not read.
+    normalize : {"components", "max", "none"} or None, default=None
+        Whether, under "secure-sum", the rows of `components_` are scaled after the fit
+        to sum to one (topics, signatures) or to a largest entry of one; `transform`
+        scales the right factor the other way, so that the product is the same.
     alpha_W : float, default=0.0
         Weight of the penalty on the right factor, as in `sklearn.decomposition.NMF`.
         The agents minimise
@@ -211,6 +228,8 @@ class PrivateDistributedNMF(
     ----------
     components_ : ndarray of shape (n_components_, n_features_in_)
         The left factor H: the mean of the agents' copies.
+    component_scales_ : ndarray of shape (n_components_,)
+        By what `normalize` has divided the rows of `components_`; ones without it.
     n_components_ : int
         Number of components.
     reconstruction_err_ : float
@@ -301,6 +320,8 @@ class PrivateDistributedNMF(
         ],
         "key_degree": [Interval(Integral, 1, None, closed="left"), None],
         "on_dropout": [StrOptions({"raise", "continue"})],
+        "fixed_components": ["array-like", None],
+        "normalize": [StrOptions({"none", "components", "max"}), None],
         "alpha_W": [Interval(Real, 0, None, closed="left")],
         "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
@@ -317,6 +338,11 @@ class PrivateDistributedNMF(
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
+
+    # By this and not by the signature of `fit`: what has it there is expected to take
+    # weights whatever its parameters, and only sums do.
+    __metadata_request__fit = {"sample_weight": None}  # noqa: RUF012
+    __metadata_request__fit_transform = {"sample_weight": None}  # noqa: RUF012
 
     # Where the HTML representation links to; the names are scikit-learn's.
     _doc_link_module = "skppdnmf"
@@ -346,6 +372,8 @@ class PrivateDistributedNMF(
         n_init="auto",
         key_degree=None,
         on_dropout="raise",
+        fixed_components=None,
+        normalize=None,
         alpha_W=0.0,
         alpha_H="same",
         l1_ratio=0.0,
@@ -380,6 +408,8 @@ class PrivateDistributedNMF(
         self.n_init = n_init
         self.key_degree = key_degree
         self.on_dropout = on_dropout
+        self.fixed_components = fixed_components
+        self.normalize = normalize
         self.alpha_W = alpha_W
         self.alpha_H = alpha_H
         self.l1_ratio = l1_ratio
@@ -397,7 +427,7 @@ class PrivateDistributedNMF(
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None, *, agents=None):
+    def fit(self, X, y=None, *, agents=None, **fit_params):
         """Factorise X.
 
         Parameters
@@ -412,6 +442,11 @@ class PrivateDistributedNMF(
             Label of the agent that holds each sample, any hashable; overrides
             `partition`. With an explicit `adjacency` its row numbers or node names.
             A pandas series is aligned with a frame by its index.
+        **fit_params : dict
+            ``sample_weight``, an array-like of shape (n_samples,) or None: weights of
+            the samples' squared errors, and of their penalties, under "secure-sum". A
+            sample of weight 2 counts as two, one of weight 0 is as good as absent. An
+            agent shows its weights to nobody; all learn their sum.
 
         Returns
         -------
@@ -444,16 +479,16 @@ class PrivateDistributedNMF(
         >>> model.fit(X, agents=["a", "b", "c", "c"]).agent_labels_
         ['a', 'b', 'c']
         """
-        self._fit(X, y, agents)
+        self._fit(X, y, agents, **fit_params)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X, y=None, *, agents=None):
+    def fit_transform(self, X, y=None, *, agents=None, **fit_params):
         """Factorise X and return the right factor; equals ``fit(X).transform(X)``.
 
         Parameters
         ----------
-        X, y, agents
+        X, y, agents, **fit_params
             As in `fit`.
 
         Returns
@@ -473,7 +508,7 @@ class PrivateDistributedNMF(
         >>> model.fit_transform([[1, 2], [2, 4], [3, 6], [2, 1]]).shape
         (4, 1)
         """
-        W, stacked = self._fit(X, y, agents)
+        W, stacked = self._fit(X, y, agents, **fit_params)
         return self._with_labels(W, stacked) if is_parts(X) else W
 
     def _with_labels(self, W, stacked):
@@ -482,7 +517,7 @@ class PrivateDistributedNMF(
         return _wrap_data_with_container("transform", W, stacked, self)
 
     @keeps_what_was_fitted
-    def _fit(self, X, y, agents, recorder=None):
+    def _fit(self, X, y, agents, recorder=None, sample_weight=None):
         """Factorise X; return the right factor, and X with its parts stacked.
 
         An audit hands in a recorder.
@@ -507,6 +542,10 @@ class PrivateDistributedNMF(
         if self.n_jobs == 0:
             raise ValueError("n_jobs=0 has no meaning; use None, 1 or more, or -1")
         check_privacy(self)
+        check_uses(self, sample_weight=sample_weight)
+        fixed = check_fixed(
+            self.fixed_components, n_components, X.shape[1], type(self).__name__
+        )
         seeds = draw_seeds(self.random_state)
         partition, network = check_federation(
             X.shape[0],
@@ -521,16 +560,25 @@ class PrivateDistributedNMF(
         start = common_start(
             init, n_components, X.shape[1], seeds.start, protocol.start_scaling(self)
         )
+        if fixed is not None:
+            start = np.concatenate([fixed, start[len(fixed) :]])
+        used, holders, weights = X, partition, None
+        if sample_weight is not None:
+            sample_weight = align(sample_weight, given, "sample_weight")
+            weights = check_weights(sample_weight, X)
+            used, holders, weights = _without_weightless(X, partition, weights)
         callbacks = FitCallbacks(self, given, y, self.max_iter)
-        setting = Setting(self, network, start, seeds)
-        warn_of_leaks(protocol, setting, partition)
+        setting = Setting(self, network, start, seeds, weights is not None)
+        warn_of_leaks(protocol, setting, holders)
         plan = protocol.plan(setting)
-        protocol.check_data(setting, X)
+        protocol.check_data(setting, used)
         protocol.warn_of_cost(setting, plan)
         if self.privacy_budget is not None:
             self.privacy_budget.spend(self.epsilon, self.delta, self.privacy_unit)
-        outcome, rows = run_fit(setting, plan, X, partition, callbacks, recorder)
-        attributes = fitted_attributes(outcome.reports, rows, X.dtype)
+        outcome, rows = run_fit(
+            setting, plan, used, holders, callbacks, recorder, weights
+        )
+        attributes = fitted_attributes(outcome.reports, rows, X.dtype, self.normalize)
         for name, value in attributes.items():
             setattr(self, name, value)
         self.agent_labels_ = list(partition.labels)
@@ -556,17 +604,34 @@ class PrivateDistributedNMF(
         for message in protocol.remarks(self, outcome.reports):
             warn_user(message, ConvergenceWarning)
         W = self._solve(X)
-        H = self.components_.astype(np.float64)
         self.reconstruction_err_ = np.nan
         if self.epsilon is None:
-            self.reconstruction_err_ = float(np.sqrt(squared_residual(X, W, H)))
+            _, error = self._squared_errors(X, W, sample_weight)
+            self.reconstruction_err_ = float(np.sqrt(error))
         callbacks.end()
         return W.astype(X.dtype, copy=False), given
 
     def _solve(self, X):
         """Solve the right factor of validated data, in double precision."""
         penalty = right_penalty(self.alpha_W, self.l1_ratio, X.shape[1])
-        return solve_nnls(X, self.components_, *penalty)
+        if self.normalize in (None, "none") or not any(penalty):
+            return solve_nnls(X, self.components_, *penalty)
+        # The penalty is on the right factor as it was before rows were scaled.
+        scales = self.component_scales_
+        H = self.components_.astype(np.float64) * scales[:, None]
+        return solve_nnls(X, H, *penalty) * scales
+
+    def _squared_errors(self, X, W, sample_weight=None):
+        """Return ``||X||^2`` and ``||X - W H||^2``, weighted."""
+        W = W.astype(np.float64)
+        if sample_weight is not None:
+            weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+            root = np.sqrt(weight)
+            X, W = scale_rows(X.astype(np.float64), root), W * root[:, None]
+        H = self.components_.astype(np.float64)
+        return squared_norm(X), squared_residual(X, W, H)
 
     def transform(self, X):
         """Solve each sample's nonnegative least squares problem exactly.
@@ -682,21 +747,14 @@ class PrivateDistributedNMF(
         check_is_fitted(self)
         if is_parts(X):
             X, _ = stack_parts(X)
+        sample_weight = align(sample_weight, X, "sample_weight")
         X = validate_samples(self, X, reset=False)
         W = self._solve(X)
         # By a power of two, which changes no bit: squares stay far from the ends of the
         # number range.
         scale = np.ldexp(1.0, -int(np.frexp(largest_entry(X))[1]))
         X, W = X.astype(np.float64) * scale, W * scale
-        if sample_weight is not None:
-            weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
-            root = np.sqrt(weight)[:, None]
-            X = sparse.csr_array(X.multiply(root)) if sparse.issparse(X) else X * root
-            W *= root
-        norm = squared_norm(X)
-        error = squared_residual(X, W, self.components_.astype(np.float64))
+        norm, error = self._squared_errors(X, W, sample_weight)
         return -float(np.sqrt(error / norm)) if norm else 0.0
 
     @property
@@ -710,3 +768,12 @@ class PrivateDistributedNMF(
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _without_weightless(X, partition, weights):
+    """Leave out the samples of no weight: nobody is told of them."""
+    kept = np.flatnonzero(weights)
+    if len(kept) == len(weights):
+        return X, partition, weights
+    holders = Partition(partition.sample_agents[kept], partition.labels)
+    return X[kept], holders, weights[kept]

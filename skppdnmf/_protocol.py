@@ -66,12 +66,15 @@ class Setting:
         The common start of the left factor.
     seeds : Seeds
         Of all that is drawn.
+    weighted : bool, default=False
+        Whether samples have weights.
     """
 
     estimator: Any
     network: Network
     start: NDArray[np.float64]
     seeds: Seeds
+    weighted: bool = False
 
 
 def call(function: Callable[..., Any], *given: Any) -> Any:
@@ -157,6 +160,8 @@ class FitProtocol(Protocol):
     agrees: bool
     # Whether it can add the noise of differential privacy.
     adds_noise: bool
+    # Whether agents learn sums over all samples, for what needs them.
+    sums: bool
 
     def start_scaling(self, estimator: Any) -> str:
         """Return how a given start is scaled, as for `penalty_scaling`."""

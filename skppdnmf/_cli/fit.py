@@ -25,7 +25,7 @@ from .options import (
 )
 from .outputs import check_output, write_output, write_text
 from .page import Page, new_figure
-from .parameter_types import OutputPath
+from .parameter_types import OutputPath, refuse_blank
 from .summary import parameter_rows, summarise, summary_rows
 from .terminal import format_table
 
@@ -39,6 +39,13 @@ Prints what the fit came to. Rows and columns are counted from 0.
 
 @click.command("fit", cls=DataCommand, help=HELP)
 @data_options
+@click.option(
+    "--sample-weight",
+    metavar="COLUMN|FILE",
+    callback=refuse_blank,
+    help="Weights of the samples under secure-sum: a column of FILE, which is then no "
+    "feature, or a file with a number in each line, or an .npy file.",
+)
 @click.option(
     "--out",
     metavar="DIRECTORY|FILE.npz",
@@ -107,7 +114,8 @@ def fit_finite(estimator: Any, data: Data) -> Any:
     CommandError
         If a factor is not finite.
     """
-    W = estimator.fit_transform(data.X, agents=data.agents)
+    weights = {} if data.weights is None else {"sample_weight": data.weights}
+    W = estimator.fit_transform(data.X, agents=data.agents, **weights)
     for factor in (W, estimator.components_):
         if not np.isfinite(factor).all():
             raise CommandError(

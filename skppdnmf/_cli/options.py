@@ -117,6 +117,16 @@ PARAMETERS: dict[str, tuple[click.ParamType, str]] = {
         "Whether a fit under secure-sum in which an agent fails ends by an error, or "
         "warns and goes on without it, with fresh masks.",
     ),
+    "fixed_components": (
+        Either(MatrixFile(read_numbers), NoneWord()),
+        "A file with known components, a row for each, which stay as they are under "
+        "secure-sum while the others are learned.",
+    ),
+    "normalize": (
+        Either(Word(["components", "max"]), NoneWord()),
+        "Whether, under secure-sum, components are scaled after the fit to sum to one, "
+        "or to a largest entry of one, and the right factor the other way.",
+    ),
     "alpha_W": (Number(min=0), "Weight of the penalty on the right factor."),
     "alpha_H": (
         Either(Number(min=0), Word(["same"])),
@@ -372,7 +382,11 @@ def read_input(ctx: click.Context) -> Data:
     """
     names = ("agents", "drop", "header")
     file = ctx.params["file"]
-    data = read_data(file, **{name: ctx.params[name] for name in names})
+    data = read_data(
+        file,
+        **{name: ctx.params[name] for name in names},
+        sample_weight=ctx.params.get("sample_weight"),
+    )
     shape = ctx.params["image_shape"]
     if shape is not None and shape[0] * shape[1] != data.X.shape[1]:
         raise CommandError(

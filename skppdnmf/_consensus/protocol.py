@@ -27,6 +27,7 @@ class Consensus:
     code = PROTOCOL_CODE
     agrees = False
     adds_noise = False
+    sums = False
 
     def start_scaling(self, estimator: Any) -> str:
         """Return how a given start is scaled: as the penalties."""

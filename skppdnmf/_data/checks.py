@@ -130,6 +130,57 @@ def check_start(
     return int(n_components), init
 
 
+def check_fixed(
+    fixed: Any, n_components: int, n_features: int, name: str
+) -> NDArray[np.float64] | None:
+    """Return the known components, checked against the sizes.
+
+    Parameters
+    ----------
+    fixed : array-like of shape (K0, n_features) or None
+        The estimator's `fixed_components`.
+    n_components, n_features : int
+        Sizes.
+    name : str
+        What errors call the estimator.
+
+    Returns
+    -------
+    ndarray of shape (K0, n_features) or None
+
+    Raises
+    ------
+    ValueError
+        If they are of another shape, leave none to be learned, or a row has a
+        negative entry or no positive one.
+    """
+    if fixed is None:
+        return None
+    try:
+        fixed = check_array(fixed, dtype=np.float64, input_name="fixed_components")
+    except ValueError as error:
+        raise ValueError(f"fixed_components is invalid: {error}") from error
+    if fixed.shape[1] != n_features:
+        raise ValueError(
+            f"fixed_components has {fixed.shape[1]} columns, but n_features="
+            f"{n_features}"
+        )
+    if len(fixed) >= n_components:
+        raise ValueError(
+            f"fixed_components has {len(fixed)} rows, which leaves none of "
+            f"n_components={n_components} to be learned"
+        )
+    check_non_negative(fixed, f"{name} (input fixed_components)")
+    largest = fixed.max(axis=1)
+    odd = np.flatnonzero((largest < 1 / _LARGEST_START) | (largest > _LARGEST_START))
+    if odd.size:
+        raise ValueError(
+            f"fixed_components has rows whose largest entry is not between "
+            f"{1 / _LARGEST_START:g} and {_LARGEST_START:g}: {odd[:5].tolist()}"
+        )
+    return fixed
+
+
 def check_federation(
     n_samples: int,
     partition: Any,

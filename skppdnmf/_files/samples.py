@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,11 +38,14 @@ class Data:
         Label of each sample's agent.
     is_table : bool
         Whether the file was a table.
+    weights : list of float or None, default=None
+        Weight of each sample.
     """
 
     X: Any
     agents: list[Any] | None
     is_table: bool
+    weights: list[float] | None = None
 
 
 def read_data(
@@ -49,6 +53,7 @@ def read_data(
     agents: str | None = None,
     drop: Sequence[str] = (),
     header: bool | None = None,
+    sample_weight: str | None = None,
 ) -> Data:
     """Read samples and the agents' labels.
 
@@ -63,6 +68,8 @@ def read_data(
         Columns to leave out.
     header : bool or None
         As for `read_table`.
+    sample_weight : str or None, default=None
+        A column of the file, or another file, as for `agents`; of numbers.
 
     Returns
     -------
@@ -85,6 +92,9 @@ def read_data(
     labels, column = _read_agents(path, X, names, agents)
     if column is not None:
         unwanted.append(column)
+    weights, column = _read_weights(path, X, names, sample_weight)
+    if column is not None:
+        unwanted.append(column)
     kept = [k for k in range(len(names)) if k not in set(unwanted)]
     if not kept:
         raise CommandError(f"{path}: no column is left as a feature")
@@ -104,7 +114,43 @@ def read_data(
         raise CommandError(
             f"{agents}: has {len(labels)} labels, but {path} has {X.shape[0]} samples"
         )
-    return Data(X, labels, is_table)
+    if weights is not None and len(weights) != X.shape[0]:
+        raise CommandError(
+            f"{sample_weight}: has {len(weights)} weights, but {path} has "
+            f"{X.shape[0]} samples"
+        )
+    return Data(X, labels, is_table, weights)
+
+
+def _read_weights(
+    path: Path, X: Any, names: list[Any], given: str | None
+) -> tuple[list[float] | None, int | None]:
+    """Weights of the samples, and the column that they come from."""
+    if given is None:
+        return None, None
+    column = find_column(names, given)
+    if column is None:
+        if not Path(given).is_file():
+            raise CommandError(
+                f"--sample-weight {given}: {_no_column(path, names, given)}; nor is "
+                "there such a file"
+            )
+        values: Any = read_labels(Path(given))
+    elif sparse.issparse(X):
+        values = X[:, [column]].toarray().ravel()
+    else:
+        values = X[:, column] if isinstance(X, np.ndarray) else X.iloc[:, column]
+    try:
+        weights = [float(value) for value in values]
+    except ValueError as error:
+        raise CommandError(f"--sample-weight {given}: {error}") from error
+    odd = [f"{w:g} (row {k})" for k, w in enumerate(weights) if not 0 <= w < math.inf]
+    if odd:
+        raise CommandError(
+            f"--sample-weight {given}: has weights that are no numbers of 0 or more: "
+            f"{name_some(odd)}"
+        )
+    return weights, column
 
 
 def _column_to_drop(path: Path, names: list[Any], wanted: str) -> int:

@@ -190,8 +190,43 @@ class Observer:
         return row
 
 
+def component_scales(
+    H: NDArray[np.floating], normalize: str | None
+) -> NDArray[np.float64]:
+    """Return what each row is divided by.
+
+    Parameters
+    ----------
+    H : ndarray of shape (K, F)
+        The left factor.
+    normalize : {"none", "components", "max"} or None
+        To rows that sum to one, or whose largest entry is one.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        1 for a row of zeros, and everywhere under None or "none".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skppdnmf._fit.history import component_scales
+    >>> component_scales(np.array([[1.0, 3.0], [0.0, 0.0]]), "components")
+    array([4., 1.])
+    """
+    H = H.astype(np.float64, copy=False)
+    scales = np.ones(len(H))
+    if normalize not in (None, "none"):
+        scales = H.sum(axis=1) if normalize == "components" else H.max(axis=1)
+        scales[scales == 0] = 1.0
+    return scales
+
+
 def fitted_attributes(
-    reports: Sequence[Report | None], rows: Sequence[HistoryRow], dtype: Any
+    reports: Sequence[Report | None],
+    rows: Sequence[HistoryRow],
+    dtype: Any,
+    normalize: str | None = None,
 ) -> dict[str, Any]:
     """Return the fitted attributes of an estimator that follow from the reports.
 
@@ -203,6 +238,8 @@ def fitted_attributes(
         One for each BCD iteration.
     dtype : dtype
         Of the factors.
+    normalize : {"none", "components", "max"} or None, default=None
+        The estimator's.
 
     Returns
     -------
@@ -210,11 +247,15 @@ def fitted_attributes(
         From attribute names, with their underscores, to values.
     """
     present = [report.H for report in reports if report is not None]
-    components = mean_components(present).astype(dtype)
+    mean = mean_components(present)
+    scales = component_scales(mean, normalize)
+    divisors: Any = 1 if normalize in (None, "none") else scales[:, None]
+    components = (mean / divisors).astype(dtype)
     missing = np.full_like(components, np.nan)
-    copies = [missing if report is None else report.H for report in reports]
+    copies = [missing if report is None else report.H / divisors for report in reports]
     return {
         "components_": components,
+        "component_scales_": scales,
         "agent_components_": np.stack(copies).astype(dtype, copy=False),
         "consensus_error_": consensus_error(present),
         "n_components_": components.shape[0],

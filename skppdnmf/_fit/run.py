@@ -5,8 +5,12 @@ from __future__ import annotations
 import secrets
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .._agent import RUN_ID_BYTES
 from .._data.partition import LEAST_HOLDERS, Partition
+from .._data.weights import WeightedSamples, scale_rows
 from .._federation.local import Outcome, Reports, run_local
 from .._federation.memo import Memo
 from .._nmf.admm import squared_norm
@@ -62,6 +66,7 @@ def run_fit(
     partition: Partition,
     callbacks: FitCallbacks,
     recorder: Any = None,
+    weights: NDArray[np.float64] | None = None,
 ) -> Fit:
     """Run a plan on the data of all agents.
 
@@ -79,6 +84,8 @@ def run_fit(
         To be called after each iteration.
     recorder : object or None, default=None
         Of an audit: handed to the agents when they are built, and shown every envelope.
+    weights : ndarray of shape (n_samples,) or None, default=None
+        Of the samples, above 0.
 
     Returns
     -------
@@ -86,20 +93,33 @@ def run_fit(
     """
     estimator = setting.estimator
     parts = [X[rows] for rows in partition.samples]
+    norms = [squared_norm(part) for part in parts]
+    if weights is not None:
+        norms = [
+            squared_norm(scale_rows(part, np.sqrt(weights[rows])))
+            for part, rows in zip(parts, partition.samples, strict=True)
+        ]
+        parts = [
+            WeightedSamples(part, weights[rows])
+            for part, rows in zip(parts, partition.samples, strict=True)
+        ]
     names = [f"agent {label!r}" for label in partition.labels]
     if recorder is not None:
         recorder.begin(setting, plan, partition.labels, parts)
     agents = plan.build(
         parts, names, secrets.token_bytes(RUN_ID_BYTES), Hooks(Memo(), recorder)
     )
-    watch = Observer(squared_norm(X), [squared_norm(part) for part in parts])
+    whole = squared_norm(X) if weights is None else sum(norms)
+    watch = Observer(whole, norms)
     max_iter = int(estimator.max_iter)
     with Progress(estimator.verbose, max_iter) as progress:
 
         def observe(reports: Reports, n_bytes: int) -> bool:
             progress.show(watch.note(reports, n_bytes))
             return callbacks.end_iteration(
-                lambda: fitted_attributes(reports, watch.rows, X.dtype),
+                lambda: fitted_attributes(
+                    reports, watch.rows, X.dtype, estimator.normalize
+                ),
                 all(report.final for report in reports if report is not None),
             )
 

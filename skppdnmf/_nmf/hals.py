@@ -9,7 +9,12 @@ Array = NDArray[np.float64]
 
 
 def hals(
-    gram: Array, products: Array, factor: Array, sweeps: int, tol: float = 0.0
+    gram: Array,
+    products: Array,
+    factor: Array,
+    sweeps: int,
+    tol: float = 0.0,
+    first_row: int = 0,
 ) -> Array:
     """Minimise ``<gram F, F> / 2 - <products, F>`` over ``F >= 0``, row by row.
 
@@ -29,6 +34,8 @@ def hals(
         Most passes over the rows.
     tol : float, default=0.0
         Stop when a pass changes F by at most this fraction of the first one.
+    first_row : int, default=0
+        Rows before this one stay as they are.
 
     Returns
     -------
@@ -59,7 +66,7 @@ def hals(
     first = 0.0
     for _ in range(sweeps):
         before = factor.copy() if tol and sweeps > 1 else factor
-        for k in range(n_rows):
+        for k in range(first_row, n_rows):
             row = slice(k, k + 1)
             step = np.matmul(coupling[:, row], factor)
             np.subtract(target[:, row], step, out=step)

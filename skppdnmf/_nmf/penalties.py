@@ -78,7 +78,7 @@ def right_penalty(alpha: float, l1_ratio: float, n_features: int) -> Penalty:
     return Penalty(weight * l1_ratio, weight * (1.0 - l1_ratio))
 
 
-def left_penalty(alpha: float, l1_ratio: float, n_samples: int) -> Penalty:
+def left_penalty(alpha: float, l1_ratio: float, n_samples: float) -> Penalty:
     """Return one agent's share of the penalty on the left factor.
 
     NMF weighs it by the number of all samples, so that each agent can bear the
@@ -88,8 +88,8 @@ def left_penalty(alpha: float, l1_ratio: float, n_samples: int) -> Penalty:
     ----------
     alpha, l1_ratio : float
         ``alpha_H`` and ``l1_ratio`` of the estimator.
-    n_samples : int
-        Number of the agent's samples.
+    n_samples : float
+        Number of the agent's samples, or the sum of their weights.
 
     Returns
     -------

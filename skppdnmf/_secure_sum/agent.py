@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .._agent import Departure, Envelope, Report, Step
+from .._data.weights import WeightedSamples
 from .._nmf import admm
 from .._nmf.hals import hals
 from .._protocol import call
@@ -22,6 +23,7 @@ from ..exceptions import DropoutError
 from .correspondence import Correspondence, Learnt
 from .exchange import SecureSum, Total
 from .left_factor import LeftPath, row_norms
+from .limbs import to_limbs
 from .totals import HEADROOM, Totals, row_blocks, setup_words, squared_norms
 
 Array = NDArray[np.float64]
@@ -41,7 +43,7 @@ class SumAgent:
         Its node in the graph.
     names : sequence of str
         What errors call the agents.
-    X : ndarray or sparse matrix of shape (n_i, F)
+    X : ndarray, sparse matrix or WeightedSamples of shape (n_i, F)
         Its samples; none for a relay.
     path : LeftPath
         Where all agents start.
@@ -71,13 +73,16 @@ class SumAgent:
     ) -> None:
         self.number = number
         self.name = names[number]
+        self._weights: Array | None = None
+        if isinstance(X, WeightedSamples):
+            X, self._weights = X
         self.X = X
         self.path = path
         self._compute = compute
         self._notes = notes
         self._post = Correspondence(number, names, secure_sum, correspondents, run)
         self._address = self._post.address
-        self._squared_norm = self._squared_error = admm.squared_norm(X)
+        self._squared_norm = self._squared_error = self._weighted_norm()
         self._sum = secure_sum
         self._W = self._extrapolated = np.zeros((*path.point.shape[:2], X.shape[0]))
         self._share: Totals | None = None
@@ -101,7 +106,7 @@ class SumAgent:
         """
         if not math.isfinite(self._squared_norm):
             raise OverflowError(f"{self.name}: ||X||^2 is not finite; rescale X")
-        return self._post.start(setup_words(squared_norms(self.X)))
+        return self._post.start(self._setup())
 
     def advance(self, envelopes: list[Envelope]) -> Step:
         """Take envelopes and go on as far as they allow.
@@ -162,8 +167,9 @@ class SumAgent:
             if not path.settings.exact:
                 self.X = path.fixed_point.round_samples(self.X)
                 self._sample_unit = path.fixed_point.sample_unit
-                self._rounded_norm = admm.squared_norm(self.X) * self._sample_unit**2
-                self._blocks = row_blocks(self.X, path.settings.n_max)
+                squared = self._weighted_norm() * self._sample_unit**2
+                self._rounded_norm = squared
+                self._blocks = row_blocks(self.X, path.settings.n_max, self._counts())
             self._solve_right(_FIRST_SWEEPS)
         else:
             # Alone, an agent has no need to round.
@@ -177,7 +183,7 @@ class SumAgent:
         if total.step == 0 and not path.settings.exact and not self._sum.fresh:
             # With the first totals goes the norm of what has been rounded; not over
             # other agents than those whose norm has been summed before.
-            norm = path.fixed_point.rounded_norm_words(self._blocks)
+            norm = path.fixed_point.rounded_norm_words(self._blocks, self._weights)
             return Learnt(np.concatenate([norm, self._words]))
         return Learnt(self._words, report)
 
@@ -192,10 +198,31 @@ class SumAgent:
                     "total: summed anew without them, the norm and the number of the "
                     "samples would show it those of the others that were lost"
                 )
-            return setup_words(squared_norms(self.X))
+            return self._setup()
         path = self._move_on()
         self._solve_right(_SWEEPS if path.iteration else _FIRST_SWEEPS)
         return self._words
+
+    def _weighted_norm(self) -> float:
+        """Return ``||X||^2`` of the samples as they are, weighted."""
+        if self._weights is None:
+            return admm.squared_norm(self.X)
+        return float(squared_norms(self.X) @ self._weights)
+
+    def _counts(self) -> float:
+        """Return as how many samples one counts at most in the fixed-point numbers."""
+        if self._weights is None:
+            return 1.0
+        largest = float(self._weights.max(initial=0.0))
+        return max(1.0, largest / self.path.fixed_point.weight_unit)
+
+    def _setup(self) -> NDArray[np.uint64]:
+        """Return the summand of the first sum."""
+        norms = squared_norms(self.X)
+        if self._weights is None:
+            return setup_words(norms)
+        words = setup_words(norms * self._weights)
+        return np.concatenate([words, to_limbs(self._weights)])
 
     def _move_on(self) -> LeftPath:
         """Go to a point at which nothing has been summed."""
@@ -265,35 +292,47 @@ class SumAgent:
         norms = row_norms(point)[:, :, None]
         normalised = self._extrapolated * norms
         for start in self._beyond_bound(normalised):
-            scale = _best_scale(products[start], path.gram[start], W[start])
+            scale = _best_scale(
+                products[start], path.gram[start], W[start], self._weights
+            )
             self._extrapolated[start] = scale * W[start]
             normalised[start] = self._extrapolated[start] * norms[start]
         if path.settings.exact:
             self._share = self._exact_share(normalised)
         else:
-            self._words, self._share = path.fixed_point.encode(normalised, self._blocks)
+            self._words, self._share = path.fixed_point.encode(
+                normalised, self._blocks, self._weights
+            )
         if self._notes is not None:
             self._notes.right_factors(point, self._extrapolated)
 
     def _beyond_bound(self, normalised: Array) -> NDArray[np.intp]:
         """Return the starts whose summand exceeds the agent's share of the bound."""
         bound = HEADROOM**2 * self._squared_norm / self.path.point.shape[-1]
-        largest = np.einsum("skn,skn->sk", normalised, normalised).max(axis=1)
+        squares = [normalised, normalised]
+        if self._weights is not None:
+            squares[0] = normalised * self._weights
+        largest = np.einsum("skn,skn->sk", *squares).max(axis=1)
         return np.flatnonzero(~(largest <= bound))
 
     def _exact_share(self, normalised: Array) -> Totals:
         """Return the totals of the agent alone, not rounded."""
         n_starts, n_components, n_samples = normalised.shape
-        flat = normalised.reshape(n_starts * n_components, n_samples)
+        counted = normalised
+        if self._weights is not None:
+            counted = normalised * self._weights
+        flat = counted.reshape(n_starts * n_components, n_samples)
         return Totals(
-            normalised @ normalised.transpose(0, 2, 1),
+            counted @ normalised.transpose(0, 2, 1),
             _left_products(self.X, flat).reshape(self.path.point.shape),
-            normalised.sum(axis=2),
+            counted.sum(axis=2),
         )
 
 
-def _best_scale(products: Array, gram: Array, W: Array) -> float:
+def _best_scale(products: Array, gram: Array, W: Array, weights: Array | None) -> float:
     """Return the t for which ``t W`` is nearest to the samples."""
+    if weights is not None:
+        W, products = W * np.sqrt(weights), products * np.sqrt(weights)
     square = float(np.vdot(gram @ W, W))
     return max(0.0, float(np.vdot(products, W)) / square) if square > 0 else 0.0
 

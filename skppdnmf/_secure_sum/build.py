@@ -38,7 +38,7 @@ def make_sum_agents(
 
     Parameters
     ----------
-    parts : sequence of ndarray or sparse matrix of shape (n_i, F)
+    parts : sequence of ndarray, sparse matrix or WeightedSamples of shape (n_i, F)
         The agents' samples.
     names : sequence of str
         What errors call the agents.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .._nmf.hals import hals
 from .._nmf.penalties import Penalty, balance, left_penalty
 from .settings import PathSettings
-from .totals import FixedPoint, Totals, read_setup
+from .totals import FixedPoint, Totals, read_setup, read_weight
 
 Array = NDArray[np.float64]
 
@@ -125,7 +125,7 @@ class LeftPath:
         Parameters
         ----------
         words : ndarray of uint64
-            Of ``||X||^2`` and the number of samples.
+            Of ``||X||^2``, the number of samples and their weight, if they have one.
 
         Returns
         -------
@@ -133,13 +133,15 @@ class LeftPath:
             Before the first iteration.
         """
         after = copy(self)
-        squared_norm, n_samples = read_setup(words)
+        (squared_norm, n_samples), weight = read_setup(words), read_weight(words)
         if not squared_norm < np.inf:
             raise OverflowError(f"the total of ||X||^2 is {squared_norm}; rescale X")
         after.squared_norm, after._n_samples = squared_norm, n_samples
-        after.fixed_point = self.fixed_point.bounded(squared_norm, n_samples)
         settings = self.settings
-        after._left = left_penalty(settings.left_alpha, settings.l1_ratio, n_samples)
+        after.fixed_point = self.fixed_point.bounded(
+            squared_norm, n_samples, weight if settings.weighted else None
+        )
+        after._left = left_penalty(settings.left_alpha, settings.l1_ratio, weight)
         after.iteration = 0
         return after
 
@@ -184,6 +186,7 @@ class LeftPath:
         after = copy(self)
         rng = np.random.default_rng([n_departures, self.iteration + 1])
         factors = rng.uniform(1.0 - _MOVE, 1.0 + _MOVE, self._current.shape)
+        factors[:, : self.settings.n_fixed] = 1.0
         after.point = self._current * factors
         after.weights = np.zeros(self.n_starts)
         after._refresh()
@@ -226,6 +229,7 @@ class LeftPath:
             self.point.copy(),
             _LEFT_SWEEPS,
             _LEFT_TOL,
+            self.settings.n_fixed,
         )
         objective = self._objective(totals, H)
         worse = (objective > self._last) & ~self._forced & (not fresh)
@@ -292,6 +296,8 @@ class LeftPath:
         right_square = right.l2 * np.einsum("skk->sk", totals.gram)
         scales = np.ones(H.shape[:2])
         for place in np.ndindex(*scales.shape):
+            if place[1] < self.settings.n_fixed:
+                continue
             terms = linear, square, right_linear, right_square
             scales[place] = balance(*(float(term[place]) for term in terms)) or 1.0
         return scales

@@ -22,6 +22,7 @@ from .privacy import privacy_messages
 from .settings import (
     NoiseSettings,
     PathSettings,
+    count_fixed,
     noise_settings_of,
     noisy_start,
     plan_sums,
@@ -38,6 +39,7 @@ class SecureSumProtocol:
     code = PROTOCOL_CODE
     agrees = True
     adds_noise = True
+    sums = True
 
     def start_scaling(self, estimator: Any) -> str:
         """Return how a given start is scaled: to entries around 1."""
@@ -62,7 +64,9 @@ class SecureSumProtocol:
             )
         settings: PathSettings | NoiseSettings
         if estimator.epsilon is None:
-            settings = settings_of(estimator, network.n_agents, start.shape[1])
+            settings = settings_of(
+                estimator, network.n_agents, start.shape[1], setting.weighted
+            )
         else:
             settings = noise_settings_of(estimator, network.n_agents)
         degree, n_starts = plan_sums(estimator, network.n_agents, *start.shape)
@@ -75,6 +79,8 @@ class SecureSumProtocol:
                 RuntimeWarning,
             )
         starts = random_starts(start, n_starts, setting.seeds.start)
+        if isinstance(settings, PathSettings):
+            starts[:, : settings.n_fixed] = start[: settings.n_fixed]
         if isinstance(settings, NoiseSettings):
             starts = noisy_start(estimator, start)[None]
 
@@ -111,6 +117,7 @@ class SecureSumProtocol:
         """Refuse a start with rows that no sample would ever use."""
         used = np.asarray(X.sum(axis=0)).ravel() > 0
         dead = np.flatnonzero(~setting.start[:, used].any(axis=1))
+        dead = dead[dead >= count_fixed(setting.estimator)]
         if dead.size and used.any():
             raise ValueError(
                 f"init has rows whose positive entries all lie on features that are "

@@ -36,6 +36,10 @@ class PathSettings:
         On each sample's right factor.
     left_alpha, l1_ratio : float
         Penalty on the left factor.
+    n_fixed : int, default=0
+        Rows of the left factor, the first, that stay as they are.
+    weighted : bool, default=False
+        Whether samples have weights.
     """
 
     n_agents: int
@@ -45,6 +49,8 @@ class PathSettings:
     right_penalty: Penalty
     left_alpha: float
     l1_ratio: float
+    n_fixed: int = 0
+    weighted: bool = False
 
     @property
     def exact(self) -> bool:
@@ -128,7 +134,15 @@ def noise_settings_of(estimator: Any, n_agents: int) -> NoiseSettings:
     )
 
 
-def settings_of(estimator: Any, n_agents: int, n_features: int) -> PathSettings:
+def count_fixed(estimator: Any) -> int:
+    """Return how many components are known beforehand."""
+    fixed = estimator.fixed_components
+    return 0 if fixed is None else len(fixed)
+
+
+def settings_of(
+    estimator: Any, n_agents: int, n_features: int, weighted: bool = False
+) -> PathSettings:
     """Return the estimator's parameters that the secure sum reads.
 
     Parameters
@@ -137,6 +151,8 @@ def settings_of(estimator: Any, n_agents: int, n_features: int) -> PathSettings:
         With its parameters.
     n_agents, n_features : int
         Sizes.
+    weighted : bool, default=False
+        Whether samples have weights.
 
     Returns
     -------
@@ -152,6 +168,8 @@ def settings_of(estimator: Any, n_agents: int, n_features: int) -> PathSettings:
         ),
         left_alpha=left_weight(estimator.alpha_W, estimator.alpha_H),
         l1_ratio=float(estimator.l1_ratio),
+        n_fixed=count_fixed(estimator),
+        weighted=weighted,
     )
 
 

@@ -91,7 +91,13 @@ def setup_words(squared_norms: Array) -> Words:
 
 def read_setup(words: Words) -> tuple[float, int]:
     """Return ``||X||^2`` and the number of samples from the first total."""
-    return from_limbs(words[:-1]), int(words[-1])
+    return from_limbs(words[:N_LIMBS]), int(words[N_LIMBS])
+
+
+def read_weight(words: Words) -> float:
+    """Return the sum of the samples' weights from the first total, or their number."""
+    weights = words[SETUP_WORDS:]
+    return from_limbs(weights) if len(weights) else float(words[N_LIMBS])
 
 
 class FixedPoint:
@@ -130,7 +136,7 @@ class FixedPoint:
         self.n_max = n_max
         self.with_sums = with_sums
         self._upper = np.triu_indices(n_components)
-        self.right_unit = self.sample_unit = 1.0
+        self.right_unit = self.sample_unit = self.weight_unit = 1.0
 
     @classmethod
     def of(
@@ -179,7 +185,9 @@ class FixedPoint:
                 f"exceed 64 bits; the largest is n_max={_rounded_down(most)}"
             )
 
-    def bounded(self, squared_norm: float, n_samples: int) -> FixedPoint:
+    def bounded(
+        self, squared_norm: float, n_samples: int, weight: float | None = None
+    ) -> FixedPoint:
         """Return the numbers for public bounds that all agents have agreed upon.
 
         Parameters
@@ -188,6 +196,8 @@ class FixedPoint:
             ``||X||^2``.
         n_samples : int
             Number of samples n.
+        weight : float or None, default=None
+            Sum of their weights; None where they have none.
 
         Returns
         -------
@@ -199,10 +209,17 @@ class FixedPoint:
         OverflowError
             If a total could wrap.
         """
-        self.check(n_samples)
-        K, F, n = self.n_components, self.n_features, max(1, n_samples)
-        norm = math.sqrt(squared_norm) or 1.0
         bounded = copy(self)
+        n: float = max(1, n_samples)
+        if weight:
+            # Weights are rounded like right factors, and integers of a usual size not.
+            mean = math.frexp(weight / n)[1]
+            bounded.weight_unit = math.ldexp(1.0, mean) if abs(mean) > 4 else 1.0
+            n = max(1.0, weight / bounded.weight_unit)
+            squared_norm /= bounded.weight_unit
+        self.check(math.ceil(n))
+        K, F = self.n_components, self.n_features
+        norm = math.sqrt(squared_norm) or 1.0
         bounded.right_unit = _LARGEST / self.n_max * norm / math.sqrt(n * K * F)
         bounded.sample_unit = norm / math.sqrt(n * F) / _SAMPLE_SCALE
         return bounded
@@ -218,19 +235,24 @@ class FixedPoint:
         """Size of what rounding makes of the objective, in units of ``||X||^2``."""
         return (_LARGEST / self.n_max) ** 2 / 12.0
 
-    def rounded_norm_words(self, blocks: list[Any]) -> Words:
+    def rounded_norm_words(
+        self, blocks: list[Any], weights: Array | None = None
+    ) -> Words:
         """Return ``||X_i||^2`` of an agent's rounded samples, exactly, in words.
 
         Parameters
         ----------
         blocks : list of ndarray or sparse matrix of shape (m, F)
             Its rounded samples.
+        weights : ndarray of shape (n_i,) or None, default=None
+            Of the samples.
 
         Returns
         -------
         ndarray of uint64, shape (N_LIMBS,)
         """
-        return to_limbs(np.concatenate([squared_norms(block) for block in blocks]))
+        norms = np.concatenate([squared_norms(block) for block in blocks])
+        return to_limbs(norms if weights is None else norms * weights)
 
     def read_rounded_norm(self, words: Words) -> float:
         """Return ``||X||^2`` of all rounded samples from a total."""
@@ -254,7 +276,9 @@ class FixedPoint:
         np.rint(values, out=values)
         return rounded
 
-    def encode(self, right: Array, blocks: list[Any]) -> tuple[Words, Totals]:
+    def encode(
+        self, right: Array, blocks: list[Any], weights: Array | None = None
+    ) -> tuple[Words, Totals]:
         """Return an agent's summand, in words and as the numbers they stand for.
 
         Parameters
@@ -263,6 +287,8 @@ class FixedPoint:
             Its right factors, for rows of H of root mean square 1.
         blocks : list of ndarray or sparse matrix of shape (m, F)
             Its rounded samples, in `row_blocks`.
+        weights : ndarray of shape (n_i,) or None, default=None
+            Of the samples.
 
         Returns
         -------
@@ -274,19 +300,26 @@ class FixedPoint:
         K, F = self.n_components, self.n_features
         n_starts = len(right)
         whole = np.rint(right / self.right_unit)
+        counted = whole
+        if weights is not None:
+            counted = np.rint(whole * (weights / self.weight_unit))
         products = np.zeros((n_starts * K, F), dtype=np.int64)
         end = 0
         for block in blocks:
             start, end = end, end + block.shape[0]
-            flat = whole[:, :, start:end].reshape(n_starts * K, -1)
+            flat = counted[:, :, start:end].reshape(n_starts * K, -1)
             product = (block.T @ flat.T).T if sparse.issparse(block) else flat @ block
             products += _as_integers(np.asarray(product))
         gram = np.zeros((n_starts, K, K), dtype=np.int64)
         n_rows = _exact_rows((_LARGEST_RIGHT * self.n_max) ** 2)
+        if weights is not None:
+            largest = weights.max(initial=0.0) / self.weight_unit
+            n_rows = max(1, int(n_rows / max(1.0, largest)))
         for start in range(0, whole.shape[2], n_rows):
             part = whole[:, :, start : start + n_rows]
-            gram += _as_integers(part @ part.transpose(0, 2, 1))
-        sums = whole.sum(axis=2).astype(np.int64)
+            other = counted[:, :, start : start + n_rows]
+            gram += _as_integers(other @ part.transpose(0, 2, 1))
+        sums = counted.sum(axis=2).astype(np.int64)
         parts = [gram[:, self._upper[0], self._upper[1]], products]
         if self.with_sums:
             parts.append(sums)
@@ -296,9 +329,9 @@ class FixedPoint:
     def _numbers(self, gram: Any, products: Any, sums: Any) -> Totals:
         """Return totals from whole numbers."""
         return Totals(
-            gram * self.right_unit**2,
-            products * (self.right_unit * self.sample_unit),
-            sums * self.right_unit,
+            gram * (self.right_unit**2 * self.weight_unit),
+            products * (self.right_unit * self.sample_unit * self.weight_unit),
+            sums * (self.right_unit * self.weight_unit),
         )
 
     def decode(self, words: Words, n_starts: int) -> Totals:
@@ -345,7 +378,7 @@ def _exact_rows(largest: float) -> int:
     return max(1, int(2.0**53 / largest))
 
 
-def row_blocks(X: Any, n_max: float = 1e6) -> list[Any]:
+def row_blocks(X: Any, n_max: float = 1e6, counts: float = 1.0) -> list[Any]:
     """Split rounded samples so that products with them are exact in doubles.
 
     Parameters
@@ -354,6 +387,8 @@ def row_blocks(X: Any, n_max: float = 1e6) -> list[Any]:
         Samples in whole numbers.
     n_max : float, default=1e6
         Fixed-point scale of the right factors.
+    counts : float, default=1.0
+        As how many samples one counts at most.
 
     Returns
     -------
@@ -363,7 +398,7 @@ def row_blocks(X: Any, n_max: float = 1e6) -> list[Any]:
     n_rows = X.shape[0]
     is_sparse = sparse.issparse(X)
     largest = float(np.abs(X.data if is_sparse else X).max(initial=1.0))
-    most = _exact_rows(largest * _LARGEST_RIGHT * n_max)
+    most = _exact_rows(largest * _LARGEST_RIGHT * n_max * counts)
     if n_rows <= most or (is_sparse and _fullest_column(X) <= most):
         return [X]
     return [X[start : start + most] for start in range(0, n_rows, most)]

@@ -29,6 +29,7 @@ OWN_OPTIONS = {
     "force",
     "out",
     "image_shape",
+    "sample_weight",
     "quiet",
     "strict",
     "help",

@@ -76,7 +76,7 @@ def test_direct_calls_need_no_routing(X, agents):
 
 def test_requests_are_declared():
     requests = model().get_metadata_routing()
-    assert requests.fit.requests == {"agents": None}
+    assert requests.fit.requests == {"agents": None, "sample_weight": None}
     assert requests.score.requests == {"sample_weight": None}
     assert requests.transform.requests == {}
 

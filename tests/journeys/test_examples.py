@@ -118,6 +118,13 @@ def check_text(text):
         assert len(found) == 1, f"{topic}: {found}"
 
 
+def check_spectra(text):
+    assert "known spectra kept: True" in text
+    fixed = numbers(text.split("known fixed:")[1].splitlines()[0])
+    pooled = numbers(text.split("pooled NMF:")[1].splitlines()[0])
+    assert min(fixed) > max(pooled) > 0.99
+
+
 def check_cost_of_privacy(text):
     lines = text.splitlines()
     pairs = [
