@@ -141,7 +141,8 @@ def test_grid_search_in_a_pipeline(X, agents, route):
 
 @pytest.mark.usefixtures("routing")
 def test_cross_val_score_with_agents_and_weights(X, agents):
-    nmf = model().set_fit_request(agents=True).set_score_request(sample_weight=True)
+    nmf = model().set_fit_request(agents=True, sample_weight=False)
+    nmf.set_score_request(sample_weight=True)
     weight = np.linspace(0.0, 1.0, len(X))
     params = {"agents": agents, "sample_weight": weight}
     scores = cross_val_score(nmf, X, cv=4, params=params)
