@@ -338,15 +338,26 @@ class NoisyTotals:
                 f"{n_samples} samples: with epsilon an agent has {MOST_SAMPLES} at most"
             )
         values = words / max(1, n_samples)
-        limit = (AGENT_BOUND * float(_UNITS) ** 2) ** 2 * (1.0 - _MARGIN)
-        excess = max(1.0, self._square(values) / limit)
+        bound = AGENT_BOUND**2 * (1.0 - _MARGIN)
+        excess = max(1.0, self.square(values) / bound)
         values = np.trunc(values * ((1.0 - _MARGIN) / math.sqrt(excess)))
         # As for samples, rounding cannot have brought it beyond the bound.
-        kept = self._square(values) <= limit
+        kept = self.square(values) <= bound
         return (values if kept else np.zeros_like(values)).astype(np.int64)
 
-    def _square(self, values: Array) -> float:
-        """Return the squared change that so many units would be, weighted by shares."""
+    def square(self, values: Array) -> float:
+        """Return the square of a change of a total, in the bound of one sample.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_words,)
+            In the total's units.
+
+        Returns
+        -------
+        float
+        """
+        values = values / float(_UNITS) ** 2
         share = self.guarantee.gram_share
         upper, products = np.split(values, [len(self._upper[0])])
         twice = np.where(self._upper[0] == self._upper[1], 1.0, 2.0)

@@ -16,7 +16,12 @@ from sklearn.utils import check_scalar
 
 from .._estimator import PrivateDistributedNMF
 from .._fit.protocols import protocol_of
-from ..exceptions import DropoutWarning, InsecureKeyWarning, PrivacyWarning
+from ..exceptions import (
+    DropoutWarning,
+    ExcessiveNoiseError,
+    InsecureKeyWarning,
+    PrivacyWarning,
+)
 from ._attacks.eavesdropper import EavesdropperAttack
 from ._attacks.gcd import GcdAttack
 from ._attacks.leakage import Leakage
@@ -70,7 +75,10 @@ def audit_report(
     Parameters
     ----------
     estimator : PrivateDistributedNMF
-        Is cloned, not changed. It is fitted once for each kind of protection.
+        Is cloned, not changed. It is fitted once for each kind of protection. With
+        `epsilon` the totals have its noise, of which the attacks take account. An
+        audit sees all data and tells of them; its fits are not paid from
+        `privacy_budget`, and its report is to be guarded like the data.
     X, agents
         As for `PrivateDistributedNMF.fit`.
     max_rounds : int, default=60
@@ -103,9 +111,11 @@ def audit_report(
     Raises
     ------
     TypeError, ValueError
-        As in `record`; if `epsilon` is set; or if `max_rounds` is not an integer of
-        at least 1, `max_samples` not one of at least 0, or `max_seconds` not a number
-        of at least 0.
+        As in `record`; or if `max_rounds` is not an integer of at least 1,
+        `max_samples` not one of at least 0, or `max_seconds` not a number of at least
+        0.
+    ExcessiveNoiseError
+        If the estimator's `epsilon` is too small for so many samples.
 
     Examples
     --------
@@ -122,12 +132,6 @@ def audit_report(
     (2, ['it holds one sample', 'it has one neighbour'])
     """
     check_estimator(estimator)
-    if estimator.epsilon is not None:
-        raise ValueError(
-            f"epsilon={estimator.epsilon:g}: the attacks on totals take no account of "
-            "their noise. Audit with epsilon=None what the totals would tell without "
-            "it; what they tell at most with it, `privacy_` of a fit says"
-        )
     check_scalar(max_rounds, "max_rounds", Integral, min_val=1)
     check_scalar(max_samples, "max_samples", Integral, min_val=0)
     check_scalar(max_seconds, "max_seconds", Real, min_val=0)
@@ -195,6 +199,7 @@ def audit_report(
         "Membership and attributes: the share is twice the area under the ROC curve, "
         "or the rate, above a half.",
         _about_references(known),
+        *_about_noise(estimator),
         "The consensus's links were read in one iteration under keys of "
         f"{_STUDY_KEY} bits.",
         f"One run of {EQUATIONS!r} may succeed by luck: for masks it does not know "
@@ -204,6 +209,17 @@ def audit_report(
         "Other attacks may recover more: a low share is no guarantee.",
     ]
     return AuditReport(leakages, skipped, own, notes, n_holders)
+
+
+def _about_noise(estimator: PrivateDistributedNMF) -> list[str]:
+    """Say what the guarantee says, and that attacks are no measure of it."""
+    if estimator.epsilon is None:
+        return []
+    return [
+        f"secure-sum: totals have the noise of epsilon={estimator.epsilon:g}, "
+        f"delta={estimator.delta:g}; the attackers know their own alone. The audit "
+        "itself is not covered: guard its report like the data."
+    ]
 
 
 def _about_references(references: Any) -> str:
@@ -236,7 +252,11 @@ def _study_pool(
     study = Study(protection, parts, refit, model.on_dropout, deadline, random_state)
     if deadline.left > 0 and parts.held_out:
         started = time.perf_counter()
-        transcript = refit(parts.parts, {})
+        try:
+            transcript = refit(parts.parts, {})
+        except ExcessiveNoiseError as error:
+            reason = f"give references=, half of the samples are too few: {error}"
+            return [Skipped(protection, name, None, None, reason) for name in STUDIES]
         deadline.left -= time.perf_counter() - started
     study.run(transcript, results)
     return study.skipped
@@ -247,8 +267,11 @@ def _study(
 ) -> tuple[PrivateDistributedNMF, bool]:
     """Return the estimator under a protection, cut to the rounds that are recorded."""
     model = clone(estimator).set_params(verbose=0)
+    model.set_params(privacy_budget=None)
     if protection == SECURE_SUM:
-        max_iter = min(estimator.max_iter, max_rounds)
+        max_iter = estimator.max_iter
+        if estimator.epsilon is None:  # with it the noise depends on the number
+            max_iter = min(max_iter, max_rounds)
         return model.set_params(protocol=SECURE_SUM, max_iter=max_iter), True
     masking, dither = PROTECTIONS[protection]
     max_iter = math.ceil(max_rounds / int(estimator.max_admm_iter))
@@ -257,6 +280,9 @@ def _study(
         masking=masking,
         max_iter=min(estimator.max_iter, max_iter),
         encryption="simulated",
+        epsilon=None,
+        delta=None,
+        privacy_unit="sample",
     )
     return model, dither
 

@@ -360,7 +360,12 @@ def _advice(
             "more samples: those of all agents but any one should outnumber the "
             "components, else single rows can be told from the totals"
         )
-        if worst.target in ("membership", "attribute"):
+        if "epsilon" in worst.details:
+            advice.append(
+                f"an epsilon below {worst.details['epsilon']:g}: it leaves a test of "
+                f"membership an area of {worst.details['most_auc']:.3f}"
+            )
+        elif worst.target in ("membership", "attribute"):
             advice.append(
                 "epsilon: nothing but noise hides members from who has a list of "
                 "candidates; n_init=1, with fewer totals, tells a little less"

@@ -114,6 +114,7 @@ def test_the_ratio_is_that_of_normal_distributions():
 
     class Plain:
         n_samples = 7
+        noise = 0.0
 
         def __init__(self, total):
             self.total = total

@@ -36,10 +36,10 @@ def test_the_others_samples_explain_the_totals(parameters):
     for right, bad, stage in zip(
         pool.simulate(truth), pool.simulate(wrong), pool.stages, strict=True
     ):
-        for W, X, close in ((right, truth, True), (bad, wrong, False)):
+        for (W, V), X, close in ((right, truth, True), (bad, wrong, False)):
             for found, total in (
                 (W @ W.transpose(0, 2, 1), stage.totals.gram),
-                (W @ X, stage.totals.products),
+                (V @ X, stage.totals.products),
             ):
                 off = np.linalg.norm(found - total) / np.linalg.norm(total)
                 assert off < 1e-4 if close else off > 1e-2

@@ -411,14 +411,3 @@ def test_an_audit_does_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         audit_report(model(masking="entrywise"), X, agents, max_rounds=5, max_samples=1)
-
-
-def test_noisy_totals_are_refused_before_any_fit(monkeypatch):
-    """The attacks have no model of the noise: that they find nothing is no proof."""
-    monkeypatch.setattr(PrivateDistributedNMF, "_fit", None)
-    estimator = PrivateDistributedNMF(
-        2, protocol="secure-sum", partition=4, epsilon=3.0, delta=1e-5, clip=1.0
-    )
-    X = np.random.default_rng(0).random((40, 6))
-    with pytest.raises(ValueError, match=r"epsilon=3: the attacks on totals take no"):
-        audit_report(estimator, X)

@@ -14,6 +14,7 @@ from .evidence import Evidence, evidence_of, evidence_of_components
 from .leakage import Leakage
 from .likelihood import LikelihoodRatio
 from .membership import checked_references, equals_a_row, others_samples, settings
+from .noisy_pool import most_by_guarantee
 from .verdicts import describe
 
 Array = NDArray[np.float64]
@@ -30,8 +31,8 @@ class AttributeAttack:
     ----------
     references : array-like of shape (n_references, n_features)
         Other samples of the same distribution.
-    max_sums : int, default=20
-        Totals to use.
+    max_sums : int or None, default=None
+        Totals to use. None takes the first 20, or all where they have noise.
     random_state : int, default=0
         Seed of the split of the references.
 
@@ -64,9 +65,9 @@ class AttributeAttack:
     """
 
     def __init__(
-        self, references: ArrayLike, max_sums: int = 20, random_state: int = 0
+        self, references: ArrayLike, max_sums: int | None = None, random_state: int = 0
     ) -> None:
-        if max_sums < 1:
+        if max_sums is not None and max_sums < 1:
             raise ValueError(f"max_sums={max_sums} should be >= 1")
         self.references = checked_references(references)
         self.max_sums = max_sums
@@ -125,6 +126,7 @@ class AttributeAttack:
         details: dict[str, Any] = {
             "pool": len(truth),
             "decided": len(one),
+            **most_by_guarantee(view),
             "right": right,
             "components_right": float(np.mean((alone > 0) == has_it)),
             "seconds": seconds,

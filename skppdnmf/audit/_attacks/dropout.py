@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._views.transcript import AgentView, Label, Transcript
 from .leakage import Leakage, dense, mean_sample, relative_error, repeated
 from .membership import checked_references, others_samples, settings
+from .noisy_pool import most_by_guarantee
 from .pool import Pool
 
 Array = NDArray[np.float64]
@@ -160,6 +161,11 @@ class DropoutAttack:
             raise ValueError(
                 f"protocol={view.public.protocol!r}: no agent learns totals"
             )
+        if "epsilon" in most_by_guarantee(view):
+            raise ValueError(
+                "with epsilon no total is formed after a dropout; there is nothing to "
+                "compare"
+            )
         pool = Pool(view, len(view.sums), with_dropouts=True)
         before, after = _around(pool)
         n_left = pool.n_samples - n_samples
@@ -212,7 +218,7 @@ def _summands(pool: Pool, X: Array, before: int, after: int) -> tuple[Array, Arr
     right = pool.simulate(X)
     kept = pool.stages[after].kept
     results = []
-    for W in (right[before][kept], right[after]):
+    for W in (right[before].products[kept], right[after].products):
         rows, columns = np.triu_indices(W.shape[1])
         gram = (W[:, rows] * W[:, columns]).transpose(2, 0, 1)
         products = np.einsum("skn,nf->nskf", W, X)

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._nmf.hals import hals
+from ..._secure_sum.settings import NoiseSettings
 from .._views.transcript import AgentView
 from .leakage import dense
-from .pool import Pool
+from .noisy_pool import NoisyPool
+from .pool import Pool, Right
 
 Array = NDArray[np.float64]
 
@@ -31,6 +33,8 @@ class Evidence(Protocol):
     """
 
     n_samples: int
+    # Variance of noise on the sum, in every direction.
+    noise: float
 
     def traces(self, X: Array) -> Any:
         """Return what each sample adds to the sum, in a form of its own."""
@@ -50,64 +54,59 @@ class SumEvidence:
 
     Parameters
     ----------
-    pool : Pool
+    pool : Pool or NoisyPool
         What an agent knows of the others.
     """
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, pool: Pool | NoisyPool) -> None:
+        self._pool: Any = pool
         self.n_samples = pool.n_samples
+        self.noise = pool.noise
 
-    def traces(self, X: Array) -> tuple[Array, list[Array]]:
+    def traces(self, X: Array) -> tuple[Array, list[Right]]:
         """Return the samples and their right factors in each sum."""
         return X, self._pool.simulate(X)
 
     def inner(
-        self, one: tuple[Array, list[Array]], other: tuple[Array, list[Array]]
+        self, one: tuple[Array, list[Right]], other: tuple[Array, list[Right]]
     ) -> Array:
         """Return the inner products of the samples' summands."""
         result = np.zeros((len(one[0]), len(other[0])))
         samples = one[0] @ other[0].T
-        for stage, Ws, Vs in zip(self._pool.stages, one[1], other[1], strict=True):
-            for W, V, weights in zip(Ws, Vs, self._weights(stage), strict=True):
+        for stage, left, right in zip(self._pool.stages, one[1], other[1], strict=True):
+            for s, weights in enumerate(self._pool.weights(stage)):
                 # <w w^T, v v^T> = (w v)^2 and <w x^T, v y^T> = (w v) (x y).
-                common = W.T @ V
-                result += weights[0] * common**2 + weights[1] * common * samples
+                result += weights[0] * (left.gram[s].T @ right.gram[s]) ** 2
+                common = left.products[s].T @ right.products[s]
+                result += weights[1] * common * samples
         return result
 
     def paired(
-        self, one: tuple[Array, list[Array]], other: tuple[Array, list[Array]]
+        self, one: tuple[Array, list[Right]], other: tuple[Array, list[Right]]
     ) -> Array:
         """Return the inner products of the summands of samples at the same place."""
         result = np.zeros(len(one[0]))
         samples = np.einsum("nf,nf->n", one[0], other[0])
-        for stage, Ws, Vs in zip(self._pool.stages, one[1], other[1], strict=True):
-            for W, V, weights in zip(Ws, Vs, self._weights(stage), strict=True):
-                common = np.einsum("kn,kn->n", W, V)
-                result += weights[0] * common**2 + weights[1] * common * samples
+        for stage, left, right in zip(self._pool.stages, one[1], other[1], strict=True):
+            for s, weights in enumerate(self._pool.weights(stage)):
+                common = np.einsum("kn,kn->n", left.gram[s], right.gram[s])
+                result += weights[0] * common**2
+                common = np.einsum("kn,kn->n", left.products[s], right.products[s])
+                result += weights[1] * common * samples
         return result
 
-    def with_sum(self, one: tuple[Array, list[Array]]) -> Array:
+    def with_sum(self, one: tuple[Array, list[Right]]) -> Array:
         """Return the inner products of the samples' summands with the totals."""
         result = np.zeros(len(one[0]))
-        for stage, Ws in zip(self._pool.stages, one[1], strict=True):
+        for stage, right in zip(self._pool.stages, one[1], strict=True):
             totals = stage.totals
-            for s, (W, weights) in enumerate(
-                zip(Ws, self._weights(stage), strict=True)
-            ):
+            for s, weights in enumerate(self._pool.weights(stage)):
+                W = right.gram[s]
                 result += weights[0] * np.sum(W * (totals.gram[s] @ W), axis=0)
                 products = totals.products[s] @ one[0].T
+                W = right.products[s]
                 result += weights[1] * np.sum(W * products, axis=0)
         return result
-
-    @staticmethod
-    def _weights(stage: Any) -> Array:
-        """Return weights by which both totals of each start count alike."""
-        norms = [
-            np.einsum("sab,sab->s", part, part)
-            for part in (stage.totals.gram, stage.totals.products)
-        ]
-        return 1.0 / np.where(np.array(norms) > 0, norms, 1.0).T
 
 
 class GradientEvidence:
@@ -126,6 +125,8 @@ class GradientEvidence:
     -----
     Penalties are left aside.
     """
+
+    noise = 0.0
 
     def __init__(self, points: Sequence[Array], own: Array, n_samples: int) -> None:
         self.n_samples = n_samples
@@ -165,7 +166,32 @@ class GradientEvidence:
         )
 
 
-def evidence_of(view: AgentView, n_others: int, max_sums: int) -> Evidence:
+def pool_of(
+    view: AgentView, max_sums: int | None = None, n_others: int | None = None
+) -> Pool | NoisyPool:
+    """Return what an agent knows of the others from totals, with noise or without.
+
+    Parameters
+    ----------
+    view : AgentView
+        The agent's.
+    max_sums : int or None, default=None
+        How many totals to use at most; None for the first 20, or all under noise.
+    n_others : int or None, default=None
+        How many samples they hold, which totals under noise say nearly.
+
+    Returns
+    -------
+    Pool or NoisyPool
+    """
+    if isinstance(view.public.settings, NoiseSettings):
+        return NoisyPool(view, max_sums, n_others)
+    return Pool(view, max_sums)
+
+
+def evidence_of(
+    view: AgentView, n_others: int, max_sums: int | None = None
+) -> Evidence:
     """Return what an agent knows of the others' samples, under either protocol.
 
     Parameters
@@ -174,8 +200,8 @@ def evidence_of(view: AgentView, n_others: int, max_sums: int) -> Evidence:
         The agent's.
     n_others : int
         How many samples they hold.
-    max_sums : int
-        How many totals to use at most, the first ones.
+    max_sums : int or None, default=None
+        As for `pool_of`.
 
     Returns
     -------
@@ -184,7 +210,7 @@ def evidence_of(view: AgentView, n_others: int, max_sums: int) -> Evidence:
         factor before them are off by what the agents do not agree upon yet.
     """
     if view.sums:
-        return SumEvidence(Pool(view, max_sums))
+        return SumEvidence(pool_of(view, max_sums, n_others))
     return evidence_of_components(view, n_others)
 
 

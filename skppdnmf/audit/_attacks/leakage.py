@@ -117,8 +117,15 @@ def _in_areas(details: dict[str, Any]) -> str:
         f"membership of {kind} in a pool of {details['pool']} with AUC "
         f"{details['auc']:.3f} ({low:.3f} to {high:.3f}), "
         f"{100 * details['true_positives']:.0f} % found at 1 % false positives; from "
-        f"the components alone AUC {details['components_auc']:.3f}"
+        f"the components alone AUC {details['components_auc']:.3f}{_most(details)}"
     )
+
+
+def _most(details: dict[str, Any]) -> str:
+    """Say what a guarantee leaves, if there is one."""
+    if "most_auc" not in details:
+        return ""
+    return f"; epsilon={details['epsilon']:g} leaves {details['most_auc']:.3f} at most"
 
 
 def dense(X: Any) -> NDArray[np.float64]:

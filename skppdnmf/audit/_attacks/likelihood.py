@@ -23,7 +23,8 @@ def solve_list(evidence: Evidence, candidates: Array) -> Array:
     """Return for each candidate of a list how much of it is in the sum, 0 or 1.
 
     Least squares, drawn towards the share of the list that the others hold. Of several
-    strengths of the pull that is taken whose answers are nearest to 0 and 1.
+    strengths of the pull that is taken whose answers are nearest to 0 and 1. Where the
+    sum has noise, the pull is its variance over that of being a member.
 
     Parameters
     ----------
@@ -44,7 +45,10 @@ def solve_list(evidence: Evidence, candidates: Array) -> Array:
     if not eigenvalues[-1] > 0:
         return best
     left = vectors.T @ (evidence.with_sum(traces) - share * matrix.sum(axis=1))
-    for pull in _PULLS * eigenvalues[-1]:
+    pulls = _PULLS * eigenvalues[-1]
+    if evidence.noise:
+        pulls = np.array([evidence.noise / max(share * (1.0 - share), 1e-6)])
+    for pull in pulls:
         found = share + vectors @ (left / (np.maximum(eigenvalues, 0.0) + pull))
         distance = float(np.mean(np.minimum(found**2, (1.0 - found) ** 2)))
         if distance < nearest:
@@ -184,7 +188,10 @@ class LikelihoodRatio:
         trace = self._eigenvalues.sum()
         if not trace > 0:
             return best
-        for shrinkage in _SHRINKAGES * trace:
+        noise_of_sum, shrinkages = self._evidence.noise, list(_SHRINKAGES * trace)
+        if noise_of_sum:  # what is best if the references say all of the rest
+            shrinkages.append(noise_of_sum * self._n_basis / m)
+        for shrinkage in shrinkages:
             # The inverse of a covariance of low rank plus a multiple of one.
             weights = 1.0 / (shrinkage + self._eigenvalues)
             weighted = seen.basis * weights[:, None]
@@ -193,6 +200,11 @@ class LikelihoodRatio:
             statistic = seen.total - self._sum_axes @ weighted
             noise = seen.checked - self._checked_axes.T @ weighted
             variance = m * np.mean(noise**2, axis=0)
+            if noise_of_sum:
+                squares = seen.basis**2
+                length = seen.square - 2.0 * weights @ squares
+                length += (weights**2 * self._eigenvalues) @ squares
+                variance = variance + noise_of_sum * np.maximum(length, 0.0)
             usable = variance > 0
             variance = np.where(usable, variance, 1.0)
             sharpness = float(np.mean(np.where(usable, shift / variance**0.5, 0.0)))

@@ -13,6 +13,7 @@ from .._views.transcript import AgentView, Label, Transcript
 from .evidence import Evidence, evidence_of, evidence_of_components
 from .leakage import Leakage, dense
 from .likelihood import LEAST_REFERENCES, LikelihoodRatio, solve_list
+from .noisy_pool import most_by_guarantee
 from .verdicts import describe
 
 Array = NDArray[np.float64]
@@ -34,8 +35,8 @@ class MembershipAttack:
         itself, by the ratio of Gaussian likelihoods of the sum with and without it.
         Without, the candidates are a list that contains all others' samples, and all
         are decided at once, by least squares with a weight for each.
-    max_sums : int, default=20
-        Totals to use.
+    max_sums : int or None, default=None
+        Totals to use. None takes the first 20, or all where they have noise.
     random_state : int, default=0
         Seed of the split of the references.
 
@@ -46,7 +47,8 @@ class MembershipAttack:
     ``true_positives`` at 1 % false ones, for a list ``decided``, the share of
     candidates decided rightly, and the same figures from the published components
     alone (and the attacker's samples) under ``components_auc`` and so on: what no
-    protocol that publishes the components could hide.
+    protocol that publishes the components could hide. Under differential privacy
+    ``most_auc`` is the largest area that the guarantee leaves to any test.
 
     The attacker is told how many samples the others hold. Penalties are left aside
     where the gradient is taken.
@@ -69,10 +71,10 @@ class MembershipAttack:
     def __init__(
         self,
         references: ArrayLike | None = None,
-        max_sums: int = 20,
+        max_sums: int | None = None,
         random_state: int = 0,
     ) -> None:
-        if max_sums < 1:
+        if max_sums is not None and max_sums < 1:
             raise ValueError(f"max_sums={max_sums} should be >= 1")
         self.references = checked_references(references)
         self.max_sums = max_sums
@@ -122,6 +124,7 @@ class MembershipAttack:
             "kind": "list" if self.references is None else "single",
             "pool": len(truth),
             "candidates": len(samples),
+            **most_by_guarantee(view),
             **describe(scores, member),
             **describe(alone, member, "components_"),
             "seconds": seconds,

@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 from ..._nmf.hals import hals
 from ..._secure_sum.agent import _FIRST_SWEEPS, _SWEEPS
 from ..._secure_sum.left_factor import LeftPath, row_norms
-from ..._secure_sum.settings import NoiseSettings
 from ..._secure_sum.totals import Totals, read_setup
+from .._views.sums import Sum
 from .._views.transcript import AgentView
 
 Array = NDArray[np.float64]
+
+# More exact totals take time and tell hardly more.
+_MOST_SUMS = 20
 
 
 class Stage(NamedTuple):
@@ -48,6 +51,29 @@ class Stage(NamedTuple):
     epoch: int
 
 
+class Right(NamedTuple):
+    """Right factors of samples in one sum, as they count in both totals.
+
+    Parameters
+    ----------
+    gram, products : ndarray of shape (S, K, n)
+        Those of ``W^T W`` and of ``W^T X``. They differ where samples are shortened.
+    """
+
+    gram: Array
+    products: Array
+
+
+def finished_sums(view: AgentView, with_dropouts: bool = False) -> list[Sum]:
+    """Return the sums of which an agent knows the total, the last of each step."""
+    last = {
+        one.step: one
+        for one in view.sums
+        if one.total is not None and (with_dropouts or not one.epoch)
+    }
+    return list(last.values())
+
+
 class Pool:
     """The samples of all others, as one agent knows them from the totals.
 
@@ -60,8 +86,8 @@ class Pool:
     ----------
     view : AgentView
         The agent's.
-    max_sums : int
-        How many sums to use, the setup not counted.
+    max_sums : int or None, default=None
+        How many sums to use, the first ones, the setup not counted; None for 20.
     with_dropouts : bool, default=False
         Whether to go on after a dropout, where totals are over other agents.
 
@@ -73,23 +99,27 @@ class Pool:
         Of their samples.
     stages : list of Stage
         One for each sum.
+    noise : float
+        0: totals are exact.
     """
 
+    noise = 0.0
+
     def __init__(
-        self, view: AgentView, max_sums: int, with_dropouts: bool = False
+        self,
+        view: AgentView,
+        max_sums: int | None = None,
+        with_dropouts: bool = False,
     ) -> None:
-        totals = {
-            one.step: (one.words, one.total, one.epoch)
-            for one in view.sums
-            if one.total is not None and (with_dropouts or not one.epoch)
-        }
-        (own, total, last), *rest = list(totals.values())[: max_sums + 1]
+        known = finished_sums(view, with_dropouts)
+        most = _MOST_SUMS if max_sums is None else max_sums
+        totals = [
+            (one.words, one.total, one.epoch)
+            for one in known[: most + 1]
+            if one.total is not None
+        ]
+        (own, total, last), *rest = totals
         assert view.public.starts is not None
-        if isinstance(view.public.settings, NoiseSettings):
-            raise ValueError(
-                f"the totals have noise (epsilon={view.public.settings.epsilon:g}), "
-                "which this attack takes no account of; audit the fit with epsilon=None"
-            )
         path = LeftPath(view.public.starts.copy(), view.public.settings)
         path = path.set_up(total)
         self.squared_norm, self.n_samples = read_setup(total - own)
@@ -115,7 +145,15 @@ class Pool:
             path = path.take(total, epoch > last)
             last = epoch
 
-    def simulate(self, X: Array) -> list[Array]:
+    def weights(self, stage: Stage) -> Array:
+        """Return weights by which both totals of each start count alike."""
+        norms = [
+            np.einsum("sab,sab->s", part, part)
+            for part in (stage.totals.gram, stage.totals.products)
+        ]
+        return 1.0 / np.where(np.array(norms) > 0, norms, 1.0).T
+
+    def simulate(self, X: Array) -> list[Right]:
         """Return the right factors that samples have in each sum.
 
         Parameters
@@ -125,7 +163,7 @@ class Pool:
 
         Returns
         -------
-        list of ndarray of shape (S, K, n)
+        list of Right
             Transposed, for rows of the left factors of root mean square 1, and not
             rounded.
         """
@@ -144,5 +182,6 @@ class Pool:
             previous, W = W, hals(stage.gram, products, extrapolated.copy(), sweeps)
             step = stage.weights[:, None, None] * (W - previous)
             extrapolated = np.maximum(W + step, 0.0)
-            result.append(extrapolated * row_norms(stage.point)[:, :, None])
+            scaled = extrapolated * row_norms(stage.point)[:, :, None]
+            result.append(Right(scaled, scaled))
         return result

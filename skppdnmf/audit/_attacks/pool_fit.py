@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .noisy_pool import NoisyPool
 from .pool import Pool
 
 Array = NDArray[np.float64]
@@ -54,14 +55,14 @@ class PoolFit:
 
     Parameters
     ----------
-    pool : Pool
+    pool : Pool or NoisyPool
         What an agent knows of them.
     n_rows : int
         Samples to fit, each of which stands for ``pool.n_samples / n_rows``.
     """
 
-    def __init__(self, pool: Pool, n_rows: int) -> None:
-        self.pool = pool
+    def __init__(self, pool: Pool | NoisyPool, n_rows: int) -> None:
+        self.pool: Any = pool
         self.n_rows = n_rows
         _, K, F = pool.stages[0].point.shape
         self._n_features = F
@@ -146,9 +147,9 @@ class PoolFit:
         right = self.pool.simulate(rows)
         cost = 0.0
         for part in self._parts:
-            W = right[part.number][part.starts]
+            W, V = (one[part.starts] for one in right[part.number])
             gram = self._share * self._flat(W @ W.transpose(0, 2, 1)) - part.gram
-            products = self._share * (W @ rows).ravel() - part.products
+            products = self._share * (V @ rows).ravel() - part.products
             cost += float(part.gram_weight**2 * gram @ gram)
             cost += float(part.products_weight**2 * products @ products)
         return cost
@@ -166,20 +167,22 @@ class PoolFit:
         right = self.pool.simulate(changed.reshape(-1, F))
         matrix, gradient = np.zeros((m * F, m * F)), np.zeros(m * F)
         for part in self._parts:
-            W = right[part.number][part.starts]
+            W, V = (one[part.starts] for one in right[part.number])
             S, K, _ = W.shape
-            W = W.reshape(S, K, m, F + 1)
+            W, V = W.reshape(S, K, m, F + 1), V.reshape(S, K, m, F + 1)
             slopes = (W[..., :F] - W[..., F:]) / step
             W = W[..., F]
             gram = np.einsum("skmf,slm->sklmf", slopes, W)
             gram = gram + gram.transpose(0, 2, 1, 3, 4)
             gram = gram[:, self._upper[0], self._upper[1]].reshape(-1, m * F)
+            slopes = (V[..., :F] - V[..., F:]) / step
+            V = V[..., F]
             products = np.einsum("skmf,mg->skgmf", slopes, rows)
-            products[:, :, each, :, each] += W[None]
+            products[:, :, each, :, each] += V[None]
             products = products.reshape(-1, m * F)
             left = (
                 self._share * self._flat(W @ W.transpose(0, 2, 1)) - part.gram,
-                self._share * (W @ rows).ravel() - part.products,
+                self._share * (V @ rows).ravel() - part.products,
             )
             weights = part.gram_weight, part.products_weight
             for slope, residual, weight in zip(

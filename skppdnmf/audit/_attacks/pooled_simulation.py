@@ -12,9 +12,10 @@ from scipy.optimize import nnls
 from sklearn.cluster import KMeans
 
 from .._views.transcript import AgentView, Label, Transcript
-from .evidence import SumEvidence
+from .evidence import SumEvidence, pool_of
 from .leakage import TARGETS, Estimate, Leakage, dense, score_pooled
 from .membership import checked_references, settings
+from .noisy_pool import NoisyPool
 from .pool import Pool
 from .pool_fit import EXPLAINED, Fit, PoolFit
 
@@ -38,7 +39,7 @@ class PooledSimulationAttack:
     Parameters
     ----------
     max_sums : int, default=20
-        Sums to use.
+        Sums to use; under noise spread over all.
     max_fitted : int, default=12
         Samples to fit at most; more samples are represented by four, fitted once,
         which say nothing of each. With references it is at least 40.
@@ -202,7 +203,7 @@ class PooledSimulationAttack:
         deadline = math.inf
         if self.max_seconds is not None:
             deadline = time.perf_counter() + self.max_seconds
-        pool = Pool(view, self.max_sums)
+        pool = pool_of(view, self.max_sums)
         most = self.max_fitted
         if self.references is not None:
             most = max(most, _MOST_FROM_REFERENCES)
@@ -255,7 +256,7 @@ def _check_victim(transcript: Transcript, attacker: Label, victim: Label) -> Non
         raise ValueError(f"agent {victim!r} holds no samples to be found")
 
 
-def _weighted(pool: Pool, references: Array) -> tuple[Array, Array]:
+def _weighted(pool: Pool | NoisyPool, references: Array) -> tuple[Array, Array]:
     """Return the references that come closest to the totals, and their weights."""
     evidence = SumEvidence(pool)
     traces = evidence.traces(references)
@@ -285,7 +286,7 @@ def _gathered(
 
 
 def _starting_rows(
-    view: AgentView, pool: Pool, n_rows: int, rng: np.random.Generator
+    view: AgentView, pool: Pool | NoisyPool, n_rows: int, rng: np.random.Generator
 ) -> Array:
     """Guess samples of the pool's size: mixtures of the attacker's, or components."""
     own = dense(view.X)
