@@ -117,9 +117,47 @@ class Build(Protocol):
         ...
 
 
+class Link(NamedTuple):
+    """What went over a directed link where no envelopes were carried.
+
+    Parameters
+    ----------
+    sender, receiver : int
+        Numbers in the roster.
+    n_messages, n_bytes : int
+        How much.
+    """
+
+    sender: int
+    receiver: int
+    n_messages: int
+    n_bytes: int
+
+
+class Computed(NamedTuple):
+    """What a run leaves behind that another runtime than ours has carried.
+
+    Parameters
+    ----------
+    reports : list of Report
+        The agents' last reports.
+    links : list of Link
+        What went over the links; several of the same link add up.
+    """
+
+    reports: list[Report]
+    links: list[Link]
+
+
+# Is shown the agents' reports on an iteration, the bytes sent so far and the error that
+# an observer of all data computes; returns whether to end the fit.
+Watch = Callable[[Sequence[Report], int, float], bool]
+Run = Callable[[Sequence[Any], Sequence[str], Watch], Computed]
+
+
 @dataclass(frozen=True)
 class Plan:
-    """A fit that is ready to be run.
+    """A fit that is ready to be run: by agents, or by a runtime of the protocol's own.
 
     Parameters
     ----------
@@ -134,19 +172,26 @@ class Plan:
     build : callable
         ``build(parts, names, run, hooks)`` makes the agents from their samples, from
         what errors call them, from the run's 16 bytes, and from `Hooks`; a fifth
-        argument says which agents of the roster the parts belong to, if not all.
+        argument says which agents of the roster the parts belong to, if not all. None
+        where the protocol has no agents.
+    run : callable or None, default=None
+        ``run(parts, names, watch)`` runs the fit of all agents in this process where
+        it is not agents that do so.
     """
 
     settings: Any
     starts: NDArray[np.float64]
     backend: str
     on_dropout: str | None
-    build: Build
+    build: Build | None = None
+    run: Run | None = None
 
     def build_one(
         self, number: int, part: Any, names: Sequence[str], run: bytes, hooks: Hooks
     ) -> Agent:
         """Make one agent of the roster, from its own samples alone."""
+        if self.build is None:
+            raise TypeError("this protocol is run by a runtime of its own, not by agents")
         (agent,) = self.build([part], names, run, hooks, [number])
         return agent
 
@@ -162,6 +207,8 @@ class FitProtocol(Protocol):
     adds_noise: bool
     # Whether agents learn sums over all samples, for what needs them.
     sums: bool
+    # Why not, after a semicolon, if there is more to say.
+    no_noise: str
 
     def start_scaling(self, estimator: Any) -> str:
         """Return how a given start is scaled, as for `penalty_scaling`."""

@@ -28,6 +28,7 @@ class Consensus:
     agrees = False
     adds_noise = False
     sums = False
+    no_noise = ""
 
     def start_scaling(self, estimator: Any) -> str:
         """Return how a given start is scaled: as the penalties."""

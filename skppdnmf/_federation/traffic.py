@@ -37,6 +37,13 @@ class Traffic:
         counts[2] += n_bytes
         self.total_bytes += n_bytes
 
+    def add(self, sender: int, receiver: int, n_messages: int, n_bytes: int) -> None:
+        """Count what was not carried in envelopes."""
+        counts = self._counts.setdefault((sender, receiver), [0, 0, 0])
+        counts[0] += n_messages
+        counts[2] += n_bytes
+        self.total_bytes += n_bytes
+
     def summary(self, labels: Sequence[Any]) -> dict[str, Any]:
         """Return totals, and the same for each directed edge by its labels.
 

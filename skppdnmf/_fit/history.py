@@ -31,6 +31,8 @@ class HistoryRow(NamedTuple):
         Wall time so far.
     bytes : int
         Bytes sent so far.
+    observed_error : float, default=nan
+        What an observer of all data has computed where agents know of no error.
     """
 
     exchanges: int
@@ -39,6 +41,7 @@ class HistoryRow(NamedTuple):
     consensus_error: float
     seconds: float
     bytes: int
+    observed_error: float = math.nan
 
 
 def mean_components(copies: Sequence[NDArray[np.floating]]) -> NDArray[np.floating]:
@@ -133,11 +136,14 @@ def history_row(
 
 
 def as_arrays(rows: Sequence[HistoryRow]) -> dict[str, NDArray]:
-    """Turn rows into equally long arrays, one for each column."""
-    return {
+    """Turn rows into equally long arrays, one for each column that has numbers."""
+    columns = {
         name: np.array([getattr(row, name) for row in rows])
         for name in HistoryRow._fields
     }
+    if np.isnan(columns["observed_error"]).all():
+        del columns["observed_error"]
+    return columns
 
 
 class Observer:
@@ -165,7 +171,12 @@ class Observer:
         self._left = dict(enumerate(squared_norms))
         self.rows: list[HistoryRow] = []
 
-    def note(self, reports: Sequence[Report | None], n_bytes: int) -> HistoryRow:
+    def note(
+        self,
+        reports: Sequence[Report | None],
+        n_bytes: int,
+        observed_error: float = math.nan,
+    ) -> HistoryRow:
         """Sum up the reports on one iteration.
 
         Parameters
@@ -174,6 +185,8 @@ class Observer:
             None of those that have left.
         n_bytes : int
             Bytes sent so far.
+        observed_error : float, default=nan
+            As in `HistoryRow`.
 
         Returns
         -------
@@ -186,6 +199,7 @@ class Observer:
         present = [report for report in reports if report is not None]
         seconds = time.perf_counter() - self._started
         row = history_row(present, self._squared_norm, seconds, n_bytes)
+        row = row._replace(observed_error=observed_error)
         self.rows.append(row)
         return row
 

@@ -166,10 +166,12 @@ def check_privacy(estimator: Any) -> None:
                     "noise and no guarantee; set epsilon"
                 )
         return
-    if not protocol_of(estimator).adds_noise:
+    protocol = protocol_of(estimator)
+    if not protocol.adds_noise:
         raise ValueError(
             f'epsilon={epsilon:g} with protocol="{estimator.protocol}": only '
-            'protocol="secure-sum" adds the noise of differential privacy'
+            f'protocol="secure-sum" adds the noise of differential privacy'
+            f"{protocol.no_noise}"
         )
     if delta is None:
         raise ValueError(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from .._consensus.protocol import Consensus
+from .._mpc.protocol import MpcProtocol
 from .._protocol import FitProtocol
 from .._secure_sum.protocol import SecureSumProtocol
 
-_ALL: tuple[FitProtocol, ...] = (Consensus(), SecureSumProtocol())
+_ALL: tuple[FitProtocol, ...] = (Consensus(), SecureSumProtocol(), MpcProtocol())
 PROTOCOLS = {protocol.name: protocol for protocol in _ALL}
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import secrets
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._agent import RUN_ID_BYTES
+from .._agent import RUN_ID_BYTES, Report
 from .._data.partition import LEAST_HOLDERS, Partition
 from .._data.weights import WeightedSamples, scale_rows
-from .._federation.local import Outcome, Reports, run_local
+from .._federation.local import Outcome, run_local
+from .._federation.membership import Membership
 from .._federation.memo import Memo
+from .._federation.traffic import Traffic
 from .._nmf.admm import squared_norm
-from .._protocol import FitProtocol, Hooks, Plan, Setting
+from .._protocol import Computed, FitProtocol, Hooks, Plan, Setting
 from .._warn import warn_user
 from ..exceptions import DropoutError, PrivacyWarning
 from .callbacks import FitCallbacks
@@ -106,16 +110,15 @@ def run_fit(
     names = [f"agent {label!r}" for label in partition.labels]
     if recorder is not None:
         recorder.begin(setting, plan, partition.labels, parts)
-    agents = plan.build(
-        parts, names, secrets.token_bytes(RUN_ID_BYTES), Hooks(Memo(), recorder)
-    )
     whole = squared_norm(X) if weights is None else sum(norms)
     watch = Observer(whole, norms)
     max_iter = int(estimator.max_iter)
     with Progress(estimator.verbose, max_iter) as progress:
 
-        def observe(reports: Reports, n_bytes: int) -> bool:
-            progress.show(watch.note(reports, n_bytes))
+        def observe(
+            reports: Sequence[Report | None], n_bytes: int, error: float = math.nan
+        ) -> bool:
+            progress.show(watch.note(reports, n_bytes, error))
             return callbacks.end_iteration(
                 lambda: fitted_attributes(
                     reports, watch.rows, X.dtype, estimator.normalize
@@ -123,6 +126,13 @@ def run_fit(
                 all(report.final for report in reports if report is not None),
             )
 
+        if plan.run is not None:
+            outcome = _outcome(plan.run(parts, names, observe))
+            return Fit(outcome, watch.rows)
+        assert plan.build is not None
+        agents = plan.build(
+            parts, names, secrets.token_bytes(RUN_ID_BYTES), Hooks(Memo(), recorder)
+        )
         outcome = run_local(
             agents,
             names,
@@ -134,6 +144,16 @@ def run_fit(
             tap=None if recorder is None else recorder.sent,
         )
     return Fit(outcome, watch.rows)
+
+
+def _outcome(computed: Computed) -> Outcome:
+    """Return what a run leaves behind that was not carried by the loop."""
+    traffic = Traffic()
+    for link in computed.links:
+        traffic.add(*link)
+    return Outcome(
+        list(computed.reports), True, traffic, Membership(len(computed.reports))
+    )
 
 
 def _check_departure(partition: Partition, left: list[int]) -> None:

@@ -40,6 +40,7 @@ class SecureSumProtocol:
     agrees = True
     adds_noise = True
     sums = True
+    no_noise = ""
 
     def start_scaling(self, estimator: Any) -> str:
         """Return how a given start is scaled: to entries around 1."""
