@@ -60,7 +60,7 @@ class PrivateDistributedNMF(
     r"""Nonnegative matrix factorisation of data split among agents on a graph.
 
     Finds W, H >= 0 that minimise ``||X - W H||`` where the rows of X are held by
-    several agents, who keep their rows and their part of W. There are two protocols.
+    several agents, who keep their rows and their part of W. There are three protocols.
 
     Under "consensus", the default, each agent has a copy of H and makes it agree
     with its neighbours' by consensus ADMM, exchanging Paillier ciphertexts only
@@ -75,6 +75,13 @@ class PrivateDistributedNMF(
     who holds what; it does not hide who is in the pool, which the totals tell to
     whoever has a candidate's data, nor the samples of a small pool. It needs three
     agents or more that have samples, many of them.
+
+    Under "mpc" three of the agents run the whole factorisation on secret shares, by
+    secure multi-party computation, and nothing but the components is opened, to all.
+    That hides all that the totals tell, as long as no two of the three collude; what
+    the components tell by themselves it does not hide. It is for pools of some
+    hundreds of samples and takes seconds to minutes; it needs the extra
+    ``skppdnmf[mpc]``.
 
     Parameters
     ----------
@@ -105,8 +112,11 @@ class PrivateDistributedNMF(
         Fixed-point scale: U is sent as ``round(n_max * U)``. Under "secure-sum" the
         right factors are rounded, to multiples of ``16 / n_max`` times what would
         be their root mean square, and the samples to 2**-20 times theirs.
-    protocol : {"consensus", "secure-sum"}, default="consensus"
-        The paper's encrypted consensus, or totals under pairwise masks.
+    protocol : {"consensus", "secure-sum", "mpc"}, default="consensus"
+        The paper's encrypted consensus, totals under pairwise masks, or secure
+        multi-party computation by the first three agents. Of the parameters "mpc"
+        reads `init`, `n_init`, `alpha_W`, `alpha_H`, `l1_ratio` and `max_iter`, how
+        many iterations are run: `tol` is not looked at, as that would tell something.
     encryption : {"paillier", "simulated"} or None, default="paillier"
         "simulated" computes the same integers without ciphertexts: the same result,
         bit for bit, and no protection. None does not round either.
@@ -131,7 +141,9 @@ class PrivateDistributedNMF(
         (30 at most), then the best. "auto" makes it 8 for small left factors, 1 for
         large ones: as many as keep an agent's masks of an exchange below 512 KiB,
         so that with an int the result does not depend on the number of agents. The
-        agents learn the totals of every start.
+        agents learn the totals of every start. "mpc" follows all until a quarter of
+        the iterations are done, and opens which is the best; "auto" makes it 4 there
+        for small problems.
     key_degree : int or None, default=None
         With how many others an agent shares a key under "secure-sum". None means
         with all up to 50 agents; above, so many that a third of all agents may
@@ -238,7 +250,8 @@ class PrivateDistributedNMF(
     n_iter_ : int
         Iterations of block coordinate descent.
     n_exchanges_ : int
-        Exchanges of the left factor between neighbours, or sums.
+        Exchanges of the left factor between neighbours, or sums; under "mpc" rounds
+        of messages between the three that compute.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -261,7 +274,10 @@ class PrivateDistributedNMF(
         agent's own copy; the paper's NMSE), ``shared_error`` (with the mean of the
         copies), ``consensus_error``, ``seconds``, ``bytes``; errors are relative to
         the norm of X, and below about 3e-4 under float32 they are rounding; nan
-        with `epsilon`.
+        with `epsilon`. Under "mpc", where nobody knows of an error before the end,
+        ``local_error`` and ``shared_error`` are nan and ``observed_error`` is what an
+        observer of all data computes by the same iterations in floating point; the
+        last is that of the components.
     privacy_ : dict or None
         With `epsilon` what was spent and how: ``epsilon``, ``delta``, ``mu`` (of the
         fit as one Gaussian mechanism), ``unit``, ``neighbours``, ``clip``,
@@ -269,7 +285,8 @@ class PrivateDistributedNMF(
         ``W^T W`` and ``W^T X``, ``n_totals``, ``n_samples`` (with its noise; under
         ``privacy_unit="agent"`` ``n_agents``, those that have samples), ``n_honest``
         (agents whose noise counts), ``max_colluding`` and ``membership_auc`` (the
-        largest that a test of membership of a unit can have).
+        largest that a test of membership of a unit can have). Under "mpc"
+        ``opened``: how many numbers were opened, by what they are.
     traffic_ : dict
         ``messages``, ``ciphertexts`` and ``bytes`` in all, and under ``edges`` for
         each directed edge ``(label, label)``.
@@ -460,8 +477,10 @@ class PrivateDistributedNMF(
         TypeError
             If X is a lazy frame or a masked array.
         OverflowError
-            If the fixed-point numbers do not fit the key's plaintext, or a total
-            does not fit 64 bits.
+            If the fixed-point numbers do not fit the key's plaintext, a total
+            does not fit 64 bits, or, under "mpc", a number may not fit 128.
+        ImportError
+            If `protocol` is "mpc" and SPU is not installed.
         DropoutError
             If an agent is lost and `on_dropout` is "raise", or the others cannot go
             on: they are fewer than three with samples, cannot reach each other, or

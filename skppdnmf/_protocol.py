@@ -201,6 +201,8 @@ class FitProtocol(Protocol):
 
     name: str
     code: int
+    # Whether agents exchange envelopes; else a plan has a runtime of its own.
+    has_agents: bool
     # Whether the agents' copies of the left factor can differ.
     agrees: bool
     # Whether it can add the noise of differential privacy.

@@ -76,8 +76,9 @@ PARAMETERS: dict[str, tuple[click.ParamType, str]] = {
         "Fixed-point scale: U is sent as round(n_max * U).",
     ),
     "protocol": (
-        Word(["consensus", "secure-sum"]),
-        "The paper's encrypted consensus, or totals under pairwise masks.",
+        Word(["consensus", "secure-sum", "mpc"]),
+        "The paper's encrypted consensus, totals under pairwise masks, or secure "
+        "multi-party computation, which opens nothing but the components.",
     ),
     "encryption": (
         Either(Word(["paillier", "simulated"]), NoneWord()),
@@ -104,8 +105,8 @@ PARAMETERS: dict[str, tuple[click.ParamType, str]] = {
     ),
     "n_init": (
         Either(click.IntRange(min=1), Word(["auto"])),
-        "Random starts that secure-sum follows side by side at first; the best is "
-        "kept. auto makes it 8 for small left factors, 1 for large ones.",
+        "Random starts that secure-sum and mpc follow side by side at first; the best "
+        "is kept. auto makes it 8, or 4 under mpc, for small problems, 1 for large.",
     ),
     "key_degree": (
         Either(click.IntRange(min=1), NoneWord()),

@@ -25,6 +25,7 @@ class Consensus:
 
     name = "consensus"
     code = PROTOCOL_CODE
+    has_agents = True
     agrees = False
     adds_noise = False
     sums = False

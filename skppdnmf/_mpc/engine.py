@@ -85,6 +85,29 @@ class Machine(Protocol):
         ...
 
 
+# What errors and accounts call what is opened.
+_CALLED = {"left": "components", "index": "index of the best start", "scale": "scale"}
+
+
+def account_of(opened: Sequence[Opened]) -> dict[str, int]:
+    """Return how many numbers were opened, by what they are.
+
+    Parameters
+    ----------
+    opened : sequence of Opened
+        In their order.
+
+    Returns
+    -------
+    dict
+    """
+    account: dict[str, int] = {}
+    for name, n_values in opened:
+        called = _CALLED.get(name, name)
+        account[called] = account.get(called, 0) + n_values
+    return account
+
+
 def require_spu() -> Any:
     """Return the module `spu`.
 

@@ -21,6 +21,7 @@ from ..exceptions import CostWarning
 from .cost import computation, links, shared_bytes
 from .engine import (
     Simulator,
+    account_of,
     factorised,
     inputs_of,
     make_programs,
@@ -48,6 +49,7 @@ class MpcProtocol:
 
     name = "mpc"
     code = PROTOCOL_CODE
+    has_agents = False
     agrees = True
     adds_noise = False
     sums = False
@@ -240,7 +242,7 @@ def _simulated(setting: Setting, parts: Sequence[Any], watch: Watch) -> Computed
             simulator.share(f"samples {i}", samples)
             simulator.share(f"exponent {i}", exponent)
         opened = factorised(simulator, programs, settings, after)
-        account.update({name: n for name, n in simulator.opened})
+        account.update(account_of(simulator.opened))
     check_result(opened["left"])
     H = components_of(opened["left"][0], opened.get("scale"), X.size)
     penalty = right_penalty(float(estimator.alpha_W), float(estimator.l1_ratio), F)

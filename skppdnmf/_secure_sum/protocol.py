@@ -37,6 +37,7 @@ class SecureSumProtocol:
 
     name = "secure-sum"
     code = PROTOCOL_CODE
+    has_agents = True
     agrees = True
     adds_noise = True
     sums = True

@@ -450,6 +450,14 @@ def _check_history(name: str, history: Any) -> dict[str, NDArray[np.float64]]:
         )
         for column in COLUMNS
     }
+    if "observed_error" in history:
+        # Of the one copy that all agents have, which none of them knows before the end.
+        observed = as_numbers(
+            f"{name}['observed_error']",
+            history["observed_error"],
+            "a sequence of numbers",
+        )
+        columns["shared_error"] = columns["local_error"] = observed
     shapes = {array.shape for array in columns.values()}
     if len(shapes) > 1 or len(shapes.pop()) != 1 or not len(columns["exchanges"]):
         shapes_of = [f"{column} {array.shape}" for column, array in columns.items()]

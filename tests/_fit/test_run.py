@@ -12,6 +12,7 @@ from skppdnmf._fit import run
 from skppdnmf._fit.protocols import PROTOCOLS
 from skppdnmf.exceptions import PrivacyWarning
 
+WITH_AGENTS = [name for name, one in PROTOCOLS.items() if one.has_agents]
 X = np.random.default_rng(0).exponential(size=(24, 5))
 
 
@@ -33,7 +34,7 @@ def run_ids(agents):
     return {agent._address.run for agent in agents}
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", WITH_AGENTS)
 def test_each_run_has_an_id_of_its_own(calls, protocol):
     """Also where everything else is reproducible."""
     for _ in range(3):
@@ -44,7 +45,7 @@ def test_each_run_has_an_id_of_its_own(calls, protocol):
     assert all(len(one) == 16 for one in set.union(*ids))
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", WITH_AGENTS)
 def test_errors_call_agents_by_their_labels(calls, protocol):
     model(protocol=protocol).fit(X, agents=["b", "a", "c"] * 8)
     ((_, names, *_),) = calls
@@ -53,11 +54,11 @@ def test_errors_call_agents_by_their_labels(calls, protocol):
 
 @pytest.mark.parametrize("on_dropout", ["raise", "continue"])
 def test_who_may_drop_out(calls, on_dropout):
-    for protocol in PROTOCOLS:
+    for protocol in WITH_AGENTS:
         model(protocol=protocol, on_dropout=on_dropout).fit(X)
     given = [arguments["on_dropout"] for _, _, arguments, _ in calls]
     # The consensus cannot do without anybody.
-    assert dict(zip(PROTOCOLS, given, strict=True)) == {
+    assert dict(zip(WITH_AGENTS, given, strict=True)) == {
         "consensus": None, "secure-sum": on_dropout
     }  # fmt: skip
 
@@ -76,7 +77,7 @@ def test_agents_run_where_the_plan_says(calls, backend, monkeypatch):
     np.testing.assert_array_equal(fitted.components_, expected.components_)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", WITH_AGENTS)
 def test_history_is_the_observers(calls, protocol):
     fitted = model(protocol=protocol, partition=[3, 9, 12], max_iter=5).fit(X)
     ((*_, outcome),) = calls
@@ -88,7 +89,7 @@ def test_history_is_the_observers(calls, protocol):
         np.testing.assert_array_equal(report.H, copy)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", WITH_AGENTS)
 def test_backend_of_the_user_comes_first(protocol):
     """Agents go to other processes and come back, with their envelopes."""
     expected = model(protocol=protocol, max_iter=3).fit(X)
@@ -101,7 +102,7 @@ def test_backend_of_the_user_comes_first(protocol):
         )
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", WITH_AGENTS)
 def test_one_agent_has_nobody_to_hide_from(protocol):
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrivacyWarning)
