@@ -191,7 +191,9 @@ class Plan:
     ) -> Agent:
         """Make one agent of the roster, from its own samples alone."""
         if self.build is None:
-            raise TypeError("this protocol is run by a runtime of its own, not by agents")
+            raise TypeError(
+                "this protocol is run by a runtime of its own, not by agents"
+            )
         (agent,) = self.build([part], names, run, hooks, [number])
         return agent
 

@@ -214,13 +214,8 @@ def make_programs(settings: MpcSettings, starts: Any) -> Programs:
     return Programs(
         program,
         _compiled(iterate, [X, *several, _blank(), *more], names, _STATE),
-        _compiled(
-            best, [X, *several, *more], ["X", *_STATE, *weights], ["index"]
-        ),
-        [
-            _compiled(_chooser(k), several, _STATE, _STATE)
-            for k in range(n_starts)
-        ],
+        _compiled(best, [X, *several, *more], ["X", *_STATE, *weights], ["index"]),
+        [_compiled(_chooser(k), several, _STATE, _STATE) for k in range(n_starts)],
         one,
     )
 

@@ -83,4 +83,6 @@ class PlainRun:
     def components(self) -> NDArray[np.float64]:
         """The components as they are, of the start with the least error."""
         scale = self._scale if any(self._settings.penalties) else None
-        return solver.components_of(self._state.left[self._leading], scale, self._X.size)
+        return solver.components_of(
+            self._state.left[self._leading], scale, self._X.size
+        )

@@ -149,9 +149,7 @@ def _sizes(partition: Any) -> tuple[int, ...]:
     return tuple(int(size) for size in partition)
 
 
-def common_starts(
-    setting: Setting, n_samples: int
-) -> NDArray[np.float64]:
+def common_starts(setting: Setting, n_samples: int) -> NDArray[np.float64]:
     """Return the starts that all agents share.
 
     Parameters
@@ -251,9 +249,7 @@ def _simulated(setting: Setting, parts: Sequence[Any], watch: Watch) -> Computed
     n_bytes = sent.bytes + sum(link.n_bytes for link in ends)
     last = [report(n_iterations, H, True)] * len(parts)
     watch(last, n_bytes, error)
-    over = [
-        Link(i, j, *counts) for (i, j), counts in links(sent).items()
-    ]
+    over = [Link(i, j, *counts) for (i, j), counts in links(sent).items()]
     return Computed(last, [*over, *ends])
 
 

@@ -9,7 +9,7 @@ from .._nmf.penalties import left_weight, right_penalty
 from .solver import Penalties
 
 N_PARTIES = 3  # that compute
-# Starts by default, where an iteration of one forms products of so many numbers at most.
+# Starts by default, where the product of the three sizes is at most this.
 _STARTS, _SMALL = 4, 1 << 19
 
 
@@ -35,9 +35,7 @@ class MpcSettings:
     penalties: Penalties
 
 
-def settings_of(
-    estimator: Any, sizes: tuple[int, ...], n_features: int
-) -> MpcSettings:
+def settings_of(estimator: Any, sizes: tuple[int, ...], n_features: int) -> MpcSettings:
     """Return the estimator's parameters that the computation reads.
 
     Parameters

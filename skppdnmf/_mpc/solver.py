@@ -10,8 +10,8 @@ reciprocals are formed once for several such steps. Between factors extrapolatio
 (Ang and Gillis 2019) does what more steps would do.
 
 The functions take an array module and are the same under numpy, where they are the
-reference, and under jax.numpy, where SPU runs them on shares. All numbers are secret but
-shapes and what comes as a Python number.
+reference, and under jax.numpy, where SPU runs them on shares. All numbers are secret
+but shapes and what comes as a Python number.
 
 References
 ----------

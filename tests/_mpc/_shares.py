@@ -32,9 +32,7 @@ def starts_of(n_starts, n_components=3, n_features=8, seed=0):
 
 def settings_for(parts, n_iterations=5, n_side_by_side=2, penalties=None):
     sizes = tuple(len(part) for part in parts)
-    return MpcSettings(
-        sizes, n_iterations, n_side_by_side, penalties or Penalties()
-    )
+    return MpcSettings(sizes, n_iterations, n_side_by_side, penalties or Penalties())
 
 
 def simulated(parts, starts, settings, configure=None):

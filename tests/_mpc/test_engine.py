@@ -91,9 +91,7 @@ else:
 def opening_actions(tmp_path, reveal):
     """SPU's own trace: its actions that turn a secret into a public value."""
     log = str(tmp_path / "log")
-    script = SCRIPT.format(
-        path=[os.path.dirname(__file__)], log=log, reveal=reveal
-    )
+    script = SCRIPT.format(path=[os.path.dirname(__file__)], log=log, reveal=reveal)
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
@@ -136,9 +134,7 @@ simulated(parts, starts_of({n_starts}), settings_for(parts, 4, 2), count)
 @pytest.mark.parametrize("n_starts", [1, 3])
 def test_what_is_sent_is_what_spu_counts(tmp_path, n_starts):
     log = str(tmp_path / "log")
-    script = COUNT.format(
-        path=[os.path.dirname(__file__)], log=log, n_starts=n_starts
-    )
+    script = COUNT.format(path=[os.path.dirname(__file__)], log=log, n_starts=n_starts)
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )

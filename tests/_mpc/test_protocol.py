@@ -155,4 +155,3 @@ def test_an_overflow_is_an_error_by_name(monkeypatch):
     fitted = model().fit
     with pytest.raises(OverflowError, match="has overflowed"):
         fitted(X)
-

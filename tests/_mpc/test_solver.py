@@ -16,7 +16,9 @@ from skppdnmf._nmf.nnls import solve_nnls
 magnitudes = st.floats(0, 1e300) | st.floats(0, 1e-300) | st.just(0.0)
 
 
-@given(arrays(np.float64, st.tuples(st.integers(1, 4), st.just(3)), elements=magnitudes))
+@given(
+    arrays(np.float64, st.tuples(st.integers(1, 4), st.just(3)), elements=magnitudes)
+)
 def test_samples_become_fractions_of_a_power_of_four(X):
     scaled, exponent = normalised(X)
     assert scaled.max() <= 1
@@ -90,8 +92,7 @@ def test_penalties_are_those_of_nmf(l1_ratio):
     def objective(H):
         W = solve_nnls(X, H, l1 * F, l2 * F)
         return 0.5 * (
-            np.linalg.norm(X - W @ H) ** 2
-            + l2 * (F * np.sum(W**2) + n * np.sum(H**2))
+            np.linalg.norm(X - W @ H) ** 2 + l2 * (F * np.sum(W**2) + n * np.sum(H**2))
         ) + l1 * (F * W.sum() + n * H.sum())
 
     run = plain(parts, starts_of(4), settings_for(parts, 150, 40, penalties))
@@ -105,9 +106,7 @@ def test_penalties_are_those_of_nmf(l1_ratio):
 def test_penalties_follow_the_scale_of_the_data():
     """Samples by 4, penalties on squares by 4, others by 8: the factors double."""
     parts, starts = parts_of(), starts_of(1)
-    one = plain(
-        parts, starts, settings_for(parts, 5, 2, Penalties(0.1, 0.2, 0.3, 0.4))
-    )
+    one = plain(parts, starts, settings_for(parts, 5, 2, Penalties(0.1, 0.2, 0.3, 0.4)))
     other = plain(
         [4 * part for part in parts],
         starts,
@@ -120,9 +119,7 @@ def test_the_best_start_is_found():
     parts, starts = parts_of(), starts_of(3)
     settings = settings_for(parts, 4, 4)
     run = plain(parts, starts, settings)
-    alone = [
-        plain(parts, starts[k : k + 1], settings).components for k in range(3)
-    ]
+    alone = [plain(parts, starts[k : k + 1], settings).components for k in range(3)]
     X = np.concatenate(parts)
     errors = [np.linalg.norm(X - solve_nnls(X, H) @ H) for H in alone]
     assert run.index == int(np.argmin(errors))
