@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -322,6 +322,7 @@ class Address:
         self.protocol = protocol
         self.number = number
         self.name = names[number]
+        self._own = (run, protocol, number)
         self._names = names
         self._kinds = kinds
         self._correspondents = frozenset(int(one) for one in correspondents)
@@ -332,16 +333,20 @@ class Address:
             self.run, self.protocol, self.number, receiver, kind, round_, body
         )
 
-    def admit(self, envelope: Envelope) -> None:
+    def admit(self, envelopes: Iterable[Envelope]) -> None:
         """Refuse, by the sender's name, what is not for this agent in this run."""
-        if (
-            envelope.run == self.run
-            and envelope.protocol == self.protocol
-            and envelope.receiver == self.number
-            and envelope.sender in self._correspondents
-            and envelope.kind in self._kinds
-        ):
-            return
+        own, correspondents, kinds = self._own, self._correspondents, self._kinds
+        for envelope in envelopes:
+            run, protocol, sender, receiver, kind, _, _ = envelope
+            if (
+                (run, protocol, receiver) != own
+                or sender not in correspondents
+                or kind not in kinds
+            ):
+                raise self._not_admitted(envelope)
+
+    def _not_admitted(self, envelope: Envelope) -> CorruptedMessageError:
+        """Return the error that says what is wrong with an envelope's header."""
         if envelope.sender not in self._correspondents:
             reason = "no one who writes to this agent"
         elif envelope.run != self.run:
@@ -353,7 +358,7 @@ class Address:
         else:
             known = ", ".join(map(str, sorted(self._kinds)))
             reason = f"of kind {envelope.kind}, the kinds are {known}"
-        raise self.refusal(envelope.sender, f"envelope {reason}")
+        return self.refusal(envelope.sender, f"envelope {reason}")
 
     def refusal(self, sender: int, reason: str) -> CorruptedMessageError:
         """Return the error that names the sender of what is refused, and why."""

@@ -167,7 +167,7 @@ def address(**given):
 def test_what_is_sealed_is_admitted_at_its_receiver():
     sealed = address(number=3).seal(1, 2, 5, b"text")
     assert sealed == Envelope(RUN, 1, 3, 1, 2, 5, b"text")
-    assert address().admit(sealed) is None
+    assert address().admit([sealed]) is None
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_what_is_not_for_this_agent_is_refused_by_name(change, message):
         CorruptedMessageError,
         match=f"^agent 'b': refused from {who}: envelope {message}$",
     ) as caught:
-        address().admit(envelope)
+        address().admit([envelope])
     assert caught.value.sender == envelope.sender
 
 
@@ -203,10 +203,10 @@ def test_only_what_is_right_in_every_field_is_admitted(envelope):
         changed = right._replace(**{name: value})
         allowed = {"sender": (0, 3), "kind": (0, 2)}.get(name, (getattr(right, name),))
         if value in allowed or name == "round":
-            assert address().admit(changed) is None
+            assert address().admit([changed]) is None
             continue
         with pytest.raises(CorruptedMessageError) as caught:
-            address().admit(changed)
+            address().admit([changed])
         assert caught.value.sender == changed.sender
 
 

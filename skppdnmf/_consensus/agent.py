@@ -266,13 +266,12 @@ class ConsensusAgent:
 
     def _open(self, envelopes: list[Envelope]) -> None:
         """Check envelopes at the door: from whom, in which phase, in which round."""
-        waiting = {(i, message.kind, message.round) for i, message in self._inbox}
-        inbox, admit, place = self._inbox, self._address.admit, self._place
-        exchange, asked = self._exchange, self._requests
-        present = exchange.round
+        self._address.admit(envelopes)
+        inbox, place, asked = self._inbox, self._place, self._requests
+        waiting = {(i, message.kind, message.round) for i, message in inbox}
+        awaited, present = self._exchange.awaited, self._exchange.round
         running = self.phase is not Phase.KEYS and self.phase is not Phase.OVER
         for envelope in envelopes:
-            admit(envelope)
             _, _, sender, _, kind, round_, message = envelope
             if kind == REQUEST:
                 due = round_ == present and running and sender not in asked
@@ -281,7 +280,7 @@ class ConsensusAgent:
             elif kind == KEY:
                 due = round_ == 0 and sender in self._keys_missing and not running
             else:
-                due = round_ == present and running and exchange.awaits(place[sender])
+                due = round_ == present and running and place[sender] in awaited
             # A reply and a call for wider slots are each the one answer to a request.
             mark = sender, REPLY if kind == WIDEN else kind, round_
             if not due or mark in waiting:
@@ -374,16 +373,15 @@ class ConsensusAgent:
 
     def _take_requests(self, requests: Letters, outbox: Letters) -> None:
         """Answer neighbours and note how far they have stopped."""
+        asked = []
         for sender, message in requests:
             if (message.payload is None) != self._resting:
                 raise self._address.refusal(sender, _amiss(message))
-        asked = [
-            (self._place[sender], self._publics[self._place[sender]], message)
-            for sender, message in requests
-            if message.payload is not None
-        ]
+            if message.payload is not None:
+                k = self._place[sender]
+                asked.append((k, self._publics[k], message))
         widened = set()
-        for (k, *_), reply in zip(asked, self._answers(asked), strict=True):
+        for (k, _, _), reply in zip(asked, self._answers(asked), strict=True):
             outbox.append((self.neighbours[k], reply))
             if reply.kind == WIDEN:
                 widened.add(k)  # the request will come again

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -179,7 +179,8 @@ class DifferenceExchange:
             The replies, each a ``WIDEN`` where this agent's values do not fit the
             neighbour's slots.
         """
-        fits = [self._needed_bits <= request.value_bits for *_, request in asked]
+        needed = self._needed_bits
+        fits = [needed <= request.value_bits for _, _, request in asked]
         if all(fits):
             return self._replies(asked)
         replies = iter(
@@ -192,20 +193,22 @@ class DifferenceExchange:
 
     def _replies(self, asked: list[tuple[int, Any, Message]]) -> list[Message]:
         """Answer neighbours whose slots hold this agent's values."""
-        requests: list[Any] = [request.payload for *_, request in asked]
+        if not asked:
+            return []
+        requests: list[Any] = [request.payload for _, _, request in asked]
         payloads, masks, dithers = self.cipher.answer_many(
             [public for _, public, _ in asked],
             requests,
             self._values,
-            [self._streams[k] for k, *_ in asked],
-            [self._layout(request.value_bits) for *_, request in asked],
+            [self._streams[k] for k, _, _ in asked],
+            [self._layout(request.value_bits) for _, _, request in asked],
             self._dithered,
         )
-        for (k, *_), row, dither in zip(asked, masks, dithers, strict=True):
+        for (k, _, _), row, dither in zip(asked, masks, dithers, strict=True):
             self._masks[k], self._dithers[k] = row, dither
         return [
             Message(REPLY, self.round, request.value_bits, payload=payload)
-            for (*_, request), payload in zip(asked, payloads, strict=True)
+            for (_, _, request), payload in zip(asked, payloads, strict=True)
         ]
 
     def accept(self, k: int, reply: Message) -> Message | None:
@@ -256,9 +259,10 @@ class DifferenceExchange:
         """Return what neighbour k's answer of this round says."""
         return self._answers[k]
 
-    def awaits(self, k: int) -> bool:
-        """Return whether neighbour k's answer of this round is still to come."""
-        return k in self._waiting
+    @property
+    def awaited(self) -> Set[int]:
+        """Neighbours whose answer of this round is still to come."""
+        return self._waiting
 
     @property
     def complete(self) -> bool:

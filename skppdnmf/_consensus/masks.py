@@ -93,8 +93,11 @@ class MaskStream:
         n_blocks = -(-size * _WORD_BYTES // BLOCK_BYTES)
         n_bytes = n_blocks * BLOCK_BYTES
         buffer = np.empty(n_bytes + SLACK_BYTES, dtype=np.uint8)
-        for start in range(0, n_bytes, len(_ZEROS)):
-            self._encryptor.update_into(_ZEROS[: n_bytes - start], buffer[start:])
+        if n_bytes <= len(_ZEROS):
+            self._encryptor.update_into(_ZEROS[:n_bytes], buffer)
+        else:
+            for start in range(0, n_bytes, len(_ZEROS)):
+                self._encryptor.update_into(_ZEROS[: n_bytes - start], buffer[start:])
         self._n_blocks += n_blocks
         return buffer[: size * _WORD_BYTES].view("<i4")
 

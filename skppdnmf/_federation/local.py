@@ -170,7 +170,7 @@ def run_agents(
     parties: list[Any] = list(agents)
     traffic = Traffic()
     membership = Membership(len(parties))
-    inboxes: list[list[Envelope] | None] = [None] * len(parties)
+    inboxes: list[list[Envelope]] = [[] for _ in parties]
     pending: list[deque[Report]] = [deque() for _ in parties]
     finished = [False] * len(parties)
     last: Reports = [None] * len(parties)
@@ -179,7 +179,8 @@ def run_agents(
     turn = 0
     while True:
         present = membership.present
-        calls = [(parties[i], inboxes[i], may_leave) for i in present]
+        # Before the first turn nobody has had anything: then agents start.
+        calls = [(parties[i], inboxes[i] if turn else None, may_leave) for i in present]
         results = take_turns(calls)
         steps: list[tuple[int, Step]] = []
         failures: dict[int, Exception] = {}
@@ -188,7 +189,7 @@ def run_agents(
             steps.append((i, step))
             if error is not None:
                 _blame(failures, i, error, membership)
-        progress = inboxes[0] is None or bool(failures)
+        progress = not turn or bool(failures)
         if failures and on_dropout is not None:
             steps += _part(
                 names, parties, membership, failures, on_dropout, check_departure
@@ -196,17 +197,17 @@ def run_agents(
         inboxes = [[] for _ in parties]
         here = set(membership.present)
         for i, step in steps:
-            for envelope in step.envelopes:
+            sent = step.envelopes
+            if sent:
                 progress = True
-                traffic.count(envelope)
                 if tap is not None:
-                    tap(turn, envelope)
+                    for envelope in sent:
+                        tap(turn, envelope)
+                traffic.count(sent)
                 if serialise:
-                    envelope = Envelope.from_bytes(envelope.to_bytes(), i)
-                inbox = inboxes[_receiver(envelope, i, names)]
+                    sent = [Envelope.from_bytes(one.to_bytes(), i) for one in sent]
                 # Of those that have left nothing arrives any more.
-                if inbox is not None and {i, envelope.receiver} <= here:
-                    inbox.append(envelope)
+                _deliver(sent, i, names, inboxes, here if i in here else set())
             finished[i] = step.finished
             if step.report is not None:
                 progress = True
@@ -233,21 +234,29 @@ def run_agents(
     return Outcome(last, converged, traffic, membership)
 
 
-def _receiver(envelope: Envelope, sender: int, names: Sequence[str]) -> int:
-    """Return who is to get an envelope, if it is from whom it says, and to anybody."""
-    if envelope.sender != sender:
-        raise CorruptedMessageError(
-            f"envelope from {names[sender]} claims to come from agent "
-            f"{envelope.sender}",
-            sender=sender,
-        )
-    if not 0 <= envelope.receiver < len(names):
-        raise CorruptedMessageError(
-            f"envelope from {names[sender]} for agent {envelope.receiver}, there "
-            f"are {len(names)}",
-            sender=sender,
-        )
-    return envelope.receiver
+def _deliver(
+    envelopes: list[Envelope],
+    sender: int,
+    names: Sequence[str],
+    inboxes: list[list[Envelope]],
+    here: set[int],
+) -> None:
+    """Put envelopes where those that are to have them find them, if they are here."""
+    for envelope in envelopes:
+        _, _, stated, receiver, _, _, _ = envelope
+        if stated != sender:
+            raise CorruptedMessageError(
+                f"envelope from {names[sender]} claims to come from agent {stated}",
+                sender=sender,
+            )
+        if receiver in here:
+            inboxes[receiver].append(envelope)
+        elif not 0 <= receiver < len(names):
+            raise CorruptedMessageError(
+                f"envelope from {names[sender]} for agent {receiver}, there are "
+                f"{len(names)}",
+                sender=sender,
+            )
 
 
 def take_turn(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._agent import ENVELOPE_BYTES, Envelope
@@ -22,20 +22,23 @@ class Traffic:
         self._counts: dict[tuple[int, int], list[int]] = {}
         self.total_bytes = 0
 
-    def count(self, envelope: Envelope) -> None:
-        """Count one envelope; its ciphertexts unless it is bytes already."""
-        _, _, sender, receiver, _, _, body = envelope
-        counts = self._counts.get((sender, receiver))
-        if counts is None:
-            counts = self._counts[sender, receiver] = [0, 0, 0]
-        counts[0] += 1
-        if isinstance(body, bytes):
-            n_bytes = ENVELOPE_BYTES + len(body)
-        else:
-            n_bytes = ENVELOPE_BYTES + body.n_bytes
-            counts[1] += body.n_ciphertexts
-        counts[2] += n_bytes
-        self.total_bytes += n_bytes
+    def count(self, envelopes: Iterable[Envelope]) -> None:
+        """Count envelopes; their ciphertexts unless they are bytes already."""
+        last: Any = None
+        for _, _, sender, receiver, _, _, body in envelopes:
+            # What goes to several neighbours alike is measured once.
+            if body is not last:
+                last = body
+                wire = isinstance(body, bytes)
+                n_bytes = ENVELOPE_BYTES + (len(body) if wire else body.n_bytes)
+                n_ciphertexts = 0 if wire else body.n_ciphertexts
+            counts = self._counts.get((sender, receiver))
+            if counts is None:
+                counts = self._counts[sender, receiver] = [0, 0, 0]
+            counts[0] += 1
+            counts[1] += n_ciphertexts
+            counts[2] += n_bytes
+            self.total_bytes += n_bytes
 
     def add(self, sender: int, receiver: int, n_messages: int, n_bytes: int) -> None:
         """Count what was not carried in envelopes."""

@@ -95,6 +95,7 @@ class Correspondence:
             # Most turns of most agents of a large federation.
             return Step([], None, self.finished)
         self._settled = False
+        self.address.admit(envelopes)
         arrived = [self._opened(envelope) for envelope in envelopes]
         self._go_on(*self._sum.advance(arrived), learn, another)
         return self._step()
@@ -117,8 +118,7 @@ class Correspondence:
         return self._step()
 
     def _opened(self, envelope: Envelope) -> tuple[int, SumMessage]:
-        """Check an envelope at the door and read its message."""
-        self.address.admit(envelope)
+        """Read the message of an envelope that has been admitted."""
         message = envelope.body
         if isinstance(message, bytes):
             try:

@@ -28,9 +28,9 @@ def test_nothing_is_no_traffic():
 def test_edges_are_named_by_label_in_the_order_of_the_agents():
     traffic = Traffic()
     payload = Payload(b"12345", 2, 5)
-    traffic.count(envelope(2, 0, Message(REQUEST, 0, payload=payload)))
-    traffic.count(envelope(0, 1, Message(REQUEST, 0, payload=payload)))
-    traffic.count(envelope(0, 1, Message(REQUEST, 1)))
+    traffic.count([envelope(2, 0, Message(REQUEST, 0, payload=payload))])
+    traffic.count([envelope(0, 1, Message(REQUEST, 0, payload=payload))])
+    traffic.count([envelope(0, 1, Message(REQUEST, 1))])
     summary = traffic.summary(["z", "x", "y"])
     size = ENVELOPE_BYTES + Message(REQUEST, 1).n_bytes
     assert summary["edges"] == {
@@ -49,7 +49,7 @@ def test_bytes_are_those_on_a_wire(sent):
     expected = defaultdict(lambda: [0, 0])
     for sender, receiver, body in sent:
         one = envelope(sender, receiver, body)
-        traffic.count(one)
+        traffic.count([one])
         expected[sender, receiver][0] += 1
         expected[sender, receiver][1] += len(one.to_bytes())
     summary = traffic.summary(range(4))
