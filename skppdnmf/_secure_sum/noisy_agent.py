@@ -73,8 +73,9 @@ class NoisyAgent:
 
     @property
     def n_samples(self) -> float:
-        """Samples of all agents, with noise; 0 before the first total."""
-        return self.path.n_samples
+        """Samples of all agents, with noise; 0 where they are not counted."""
+        by_sample = self.path.settings.unit == "sample"
+        return self.path.n_units if by_sample else 0.0
 
     def start(self) -> Step:
         """Begin; the first envelopes carry public keys."""
