@@ -28,6 +28,7 @@ import gmpy2
 import numpy as np
 import phe
 
+from skppdnmf._integers import check_dither, check_masks, check_values
 from skppdnmf._paillier.batch import (
     check_units,
     deserialise,
@@ -36,13 +37,7 @@ from skppdnmf._paillier.batch import (
 )
 from skppdnmf._paillier.fixed_base import FixedBase, random_digits
 from skppdnmf._paillier.phe_reference import PheCipher
-from skppdnmf._paillier.slots import (
-    check_dither,
-    check_masks,
-    check_values,
-    pack_slots,
-    unpack_slots,
-)
+from skppdnmf._paillier.slots import pack_slots, unpack_slots
 from skppdnmf.exchange import (
     MaskStream,
     PaillierCipher,

@@ -323,12 +323,6 @@ class ConsensusAgent:
                 key = self.cipher.read_public(message.payload)
             except _FAULTS as error:
                 raise self._blame(sender, error) from error
-            if key is not None and key.key_size != self.settings.key_size:
-                raise self._address.refusal(
-                    sender,
-                    f"a key of {key.key_size} bits, agreed are "
-                    f"{self.settings.key_size}",
-                )
             self._publics[self._place[sender]] = key
             self._keys_missing.discard(sender)
         self._inbox = later

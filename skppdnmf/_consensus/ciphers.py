@@ -1,4 +1,4 @@
-"""Three ciphers behind one interface: none, simulated and Paillier.
+"""Ciphers behind one interface: none, simulated and Paillier.
 
 An agent holds one cipher. Its `request` asks, a neighbour's `reply` answers, its
 `open` reads the answer::
@@ -10,7 +10,7 @@ An agent holds one cipher. Its `request` asks, a neighbour's `reply` answers, it
 Everything in which encrypted exchanges differ is a method of the cipher: how values
 become numbers, how wide these may be, what secrets mask them, what an answer is worth
 and how a public key travels. `DifferenceExchange` asks no cipher what it is; another
-scheme is another class here.
+scheme is another class, as in `lattice_cipher`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,14 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from .._integers import (
+    MAX_VALUE_BITS,
+    answer,
+    check_dither,
+    check_masks,
+    check_values,
+    is_object,
+)
 from .._paillier.batch import (
     decrypt,
     deserialise,
@@ -33,31 +41,16 @@ from .._paillier.batch import (
 from .._paillier.keys import PaillierPrivateKey, PaillierPublicKey
 from .._paillier.noise import NoisePool, responder_bits
 from .._paillier.payload import (
-    REPLY,
-    REQUEST,
-    Payload,
     check_header,
     header,
     key_payload,
     message_bytes,
     n_ciphertexts,
-    plain_bytes,
     public_bytes,
-    read_numbers,
     read_public,
 )
-from .._paillier.slots import (
-    MAX_VALUE_BITS,
-    SlotLayout,
-    answer,
-    check_dither,
-    check_key_size,
-    check_masks,
-    check_values,
-    is_object,
-    pack_slots,
-    unpack_slots,
-)
+from .._paillier.slots import SlotLayout, check_key_size, pack_slots, unpack_slots
+from .._payload import REPLY, REQUEST, Payload, plain_bytes, read_numbers
 from ..exceptions import CorruptedMessageError
 from .fixed_point import (
     answer_unit,
@@ -327,6 +320,9 @@ class SimulatedCipher:
     """
 
     public = None
+    widest_values = staticmethod(widest_values)
+    layout = staticmethod(value_layout)
+    answer_unit = staticmethod(answer_unit)
 
     def __init__(self, key_size: int = 2048) -> None:
         self.key_size = key_size
@@ -342,20 +338,6 @@ class SimulatedCipher:
     def encode(self, values: Any, n_max: Any) -> tuple[Any, int]:
         """Round to fixed point; integers stay in floats where these are exact."""
         return fixed_point(values, n_max, floats=True)
-
-    def widest_values(self, key_size: int) -> int:
-        """Bits of the widest integers that fit into a plaintext."""
-        return widest_values(key_size)
-
-    def layout(
-        self, n_values: int, value_bits: int, n_max: Any, masking: str, key_size: int
-    ) -> SlotLayout:
-        """Lay out slots; an OverflowError if not even one fits into a plaintext."""
-        return value_layout(n_values, value_bits, n_max, masking, key_size)
-
-    def answer_unit(self, n_max: Any) -> float:
-        """Return what a unit of an integer answer times an integer mask is worth."""
-        return answer_unit(n_max)
 
     def _payload(self, data: np.ndarray, kind: int, layout: SlotLayout) -> Payload:
         """Wrap numbers with the traffic that their ciphertexts would cause."""
@@ -570,6 +552,10 @@ class PaillierCipher:
     array([1003, 6996])
     """
 
+    widest_values = staticmethod(widest_values)
+    layout = staticmethod(value_layout)
+    answer_unit = staticmethod(answer_unit)
+
     def __init__(
         self,
         private_key: PaillierPrivateKey,
@@ -598,26 +584,20 @@ class PaillierCipher:
         return key_payload(self.public)
 
     def read_public(self, payload: Payload | None) -> PaillierPublicKey | None:
-        """Read a neighbour's public key; a CorruptedMessageError if it is none."""
-        return read_public(payload)
+        """Read a neighbour's public key; a CorruptedMessageError if it is none.
+
+        All agents have keys of one size.
+        """
+        key = read_public(payload)
+        if key is not None and key.key_size != self.key_size:
+            raise CorruptedMessageError(
+                f"a key of {key.key_size} bits, agreed are {self.key_size}"
+            )
+        return key
 
     def encode(self, values: Any, n_max: Any) -> tuple[Any, int]:
         """Round to fixed point."""
         return fixed_point(values, n_max)
-
-    def widest_values(self, key_size: int) -> int:
-        """Bits of the widest integers that fit into a plaintext."""
-        return widest_values(key_size)
-
-    def layout(
-        self, n_values: int, value_bits: int, n_max: Any, masking: str, key_size: int
-    ) -> SlotLayout:
-        """Lay out slots; an OverflowError if not even one fits into a plaintext."""
-        return value_layout(n_values, value_bits, n_max, masking, key_size)
-
-    def answer_unit(self, n_max: Any) -> float:
-        """Return what a unit of an integer answer times an integer mask is worth."""
-        return answer_unit(n_max)
 
     def _payload(
         self, kind: int, public: PaillierPublicKey, numbers: list[Any], layout: Any

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._paillier.slots import EXACT_BITS, SlotLayout, slot_width
+from .._integers import EXACT_BITS
+from .._paillier.slots import SlotLayout, slot_width
 from .masks import MASK_BITS
 
 # Slots get this many bits more than the values need when they are widened, so that
 # slowly growing values do not ask for wider slots round after round.
 SPARE_BITS = 2
 _INT64_BITS = 62
-_MOST_BITS = 1000  # a masked difference is read as a float64
+MOST_BITS = 1000  # a masked difference is read as a float64
 
 
 def fixed_point(
@@ -52,10 +53,10 @@ def fixed_point(
     (array([  5, -13]), 4)
     """
     largest = largest_magnitude(values) * n_max
-    if not largest < 2.0**_MOST_BITS:
+    if not largest < 2.0**MOST_BITS:
         raise OverflowError(
             f"n_max={n_max:g} times a value of the left factor is {largest:g}, beyond "
-            f"the limit 2**{_MOST_BITS}; use a smaller n_max, or rescale X"
+            f"the limit 2**{MOST_BITS}; use a smaller n_max, or rescale X"
         )
     bits = max(1, round(largest).bit_length())
     scaled = np.multiply(values, n_max, dtype=np.float64)

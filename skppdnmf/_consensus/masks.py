@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._keystream import BLOCK_BYTES, KEY_BYTES, SLACK_BYTES, keystream
+from .._lattice.parameters import LatticeLayout
 from .._paillier.slots import SlotLayout
 
 Floats = NDArray[np.float64]
@@ -103,7 +104,7 @@ class MaskStream:
 
 
 def draw_secrets(
-    streams: Sequence[MaskStream], layout: SlotLayout
+    streams: Sequence[MaskStream], layout: SlotLayout | LatticeLayout
 ) -> tuple[Floats, Floats]:
     """Draw the secret factors and the dithers of a batch for each of several edges.
 
@@ -111,7 +112,7 @@ def draw_secrets(
     ----------
     streams : sequence of n MaskStream
         One for each edge.
-    layout : SlotLayout
+    layout : SlotLayout or LatticeLayout
         Says how many values there are, and whether one mask serves them all or each
         has its own.
 
@@ -235,7 +236,7 @@ def _split(words: Floats, least: int, most: int, out: Floats) -> None:
 
 
 def integer_secrets(
-    stream: MaskStream, layout: SlotLayout
+    stream: MaskStream, layout: SlotLayout | LatticeLayout
 ) -> tuple[int | NDArray[np.int64], NDArray[np.int64]]:
     """Draw the secret factors and the dithers of one reply, as ciphers take them.
 
@@ -243,7 +244,7 @@ def integer_secrets(
     ----------
     stream : MaskStream
         That of the edge.
-    layout : SlotLayout
+    layout : SlotLayout or LatticeLayout
         As in `draw_secrets`.
 
     Returns

@@ -7,16 +7,11 @@ import struct
 from typing import NamedTuple
 
 from .._agent import ENVELOPE_BYTES
-from .._paillier.payload import (
-    HEADER_BYTES,
-    PLAIN_VALUE_BYTES,
-    Payload,
-    message_bytes,
-    n_ciphertexts,
-)
-from .._paillier.payload import REPLY as REPLY_PAYLOAD
-from .._paillier.payload import REQUEST as REQUEST_PAYLOAD
+from .._paillier.payload import message_bytes, n_ciphertexts
 from .._paillier.slots import SlotLayout
+from .._payload import HEADER_BYTES, PLAIN_VALUE_BYTES, Payload
+from .._payload import REPLY as REPLY_PAYLOAD
+from .._payload import REQUEST as REQUEST_PAYLOAD
 from ..exceptions import CorruptedMessageError
 
 KEY, REQUEST, REPLY, WIDEN = range(4)

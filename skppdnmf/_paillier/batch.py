@@ -10,10 +10,11 @@ import gmpy2
 import numpy as np
 from gmpy2 import mpz
 
+from .._payload import HEADER_BYTES
 from ..exceptions import CorruptedMessageError
 from .keys import PaillierPrivateKey, PaillierPublicKey
 from .noise import Noise, embed
-from .payload import HEADER_BYTES, ciphertext_bytes
+from .payload import ciphertext_bytes
 from .slots import SlotLayout, pack_slots
 
 

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import phe
 
-from .payload import HEADER_BYTES, Payload, ciphertext_bytes
-from .slots import SlotLayout, check_dither, check_masks, check_values
+from .._integers import check_dither, check_masks, check_values
+from .._payload import HEADER_BYTES, Payload
+from .payload import ciphertext_bytes
+from .slots import SlotLayout
 
 
 class PheCipher:

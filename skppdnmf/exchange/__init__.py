@@ -14,6 +14,7 @@ from .._consensus.fixed_point import (
     value_layout,
     with_spare,
 )
+from .._consensus.lattice_cipher import LatticeCipher
 from .._consensus.masks import (
     MASK_BITS,
     MaskStream,
@@ -31,6 +32,8 @@ from .._consensus.messages import (
     Message,
     message_sizes,
 )
+from .._lattice.keys import LatticePrivateKey, LatticePublicKey, new_lattice_keypair
+from .._lattice.parameters import LatticeLayout
 from .._paillier.fixed_base import TABLES
 from .._paillier.keys import (
     SECURE_KEY_SIZE,
@@ -42,9 +45,10 @@ from .._paillier.keys import (
     warn_insecure,
 )
 from .._paillier.noise import NoisePool
-from .._paillier.payload import Payload, public_bytes, read_public
+from .._paillier.payload import public_bytes, read_public
 from .._paillier.primes import MIN_KEY_SIZE
 from .._paillier.slots import SlotLayout
+from .._payload import Payload
 from .._sealing.agent import SEALED_BYTES, SealedAgent
 from .._sealing.agreement import Agreement
 from .._sealing.credentials import Credentials, new_run
@@ -108,6 +112,10 @@ __all__ = [
     "DifferenceExchange",
     "Facts",
     "Identity",
+    "LatticeCipher",
+    "LatticeLayout",
+    "LatticePrivateKey",
+    "LatticePublicKey",
     "MaskStream",
     "Message",
     "NoisePool",
@@ -139,6 +147,7 @@ __all__ = [
     "mask_range",
     "message_sizes",
     "new_keypair",
+    "new_lattice_keypair",
     "new_run",
     "public_bytes",
     "public_payload",

@@ -14,13 +14,9 @@ from _paillier_keys import (
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skppdnmf._paillier.payload import (
-    Payload,
-    message_bytes,
-    plain_bytes,
-    read_numbers,
-)
+from skppdnmf._paillier.payload import message_bytes
 from skppdnmf._paillier.phe_reference import PheCipher
+from skppdnmf._payload import Payload, plain_bytes, read_numbers
 from skppdnmf.exceptions import CorruptedMessageError, WrongKeyError
 from skppdnmf.exchange import (
     Cipher,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skppdnmf._paillier.slots import check_dither, check_masks
+from skppdnmf._integers import check_dither, check_masks
 from skppdnmf.exchange import (
     MaskStream,
     SlotLayout,

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from skppdnmf._paillier.batch import multi_power
 from skppdnmf._paillier.noise import embed, owner_noise
-from skppdnmf._paillier.payload import HEADER_BYTES, ciphertext_bytes
+from skppdnmf._paillier.payload import ciphertext_bytes
+from skppdnmf._payload import HEADER_BYTES
 from skppdnmf.exceptions import CorruptedMessageError
 from skppdnmf.exchange import SlotLayout
 

@@ -5,13 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skppdnmf._paillier.slots import (
-    check_dither,
-    check_masks,
-    check_values,
-    pack_slots,
-    unpack_slots,
-)
+from skppdnmf._integers import check_dither, check_masks, check_values
+from skppdnmf._paillier.slots import pack_slots, unpack_slots
 from skppdnmf.exchange import SlotLayout
 
 

@@ -30,14 +30,8 @@ from skppdnmf._data.graph import make_network
 from skppdnmf._federation.local import run_local
 from skppdnmf._fit.protocols import protocol_of
 from skppdnmf._fit.seeds import common_start, draw_seeds
-from skppdnmf._paillier.payload import (
-    Payload,
-    check_header,
-    header,
-    key_payload,
-    read_numbers,
-    read_public,
-)
+from skppdnmf._paillier.payload import check_header, header, key_payload, read_public
+from skppdnmf._payload import Payload, read_numbers
 from skppdnmf._protocol import Hooks, Setting
 from skppdnmf.exceptions import (
     CorruptedMessageError,

@@ -11,7 +11,8 @@ from sklearn.linear_model import LogisticRegression
 
 from ..._agent import ENVELOPE_BYTES, Envelope
 from ..._consensus.messages import Message
-from ..._paillier.payload import HEADER_BYTES, read_public
+from ..._paillier.payload import read_public
+from ..._payload import HEADER_BYTES
 from .._views.transcript import Label, Letter, LinkView, Transcript
 from .leakage import Leakage
 from .masked_words import describe_sums, masked_words, sum_letters, word_bits

@@ -1,0 +1,1 @@
+"""The lattice cipher: BFV by Microsoft SEAL, thousands of integers a ciphertext."""
