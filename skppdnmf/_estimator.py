@@ -326,7 +326,7 @@ class PrivateDistributedNMF(
         "masking": [StrOptions({"entrywise", "scalar"})],
         "n_max": [Interval(Real, 1, 1e300, closed="both")],
         "protocol": [StrOptions(set(PROTOCOLS))],
-        "encryption": [StrOptions({"paillier", "simulated"}), None],
+        "encryption": [StrOptions({"paillier", "bfv", "simulated"}), None],
         "key_size": [Interval(Integral, MIN_KEY_SIZE, None, closed="left")],
         "key_scheme": [StrOptions(set(SCHEMES))],
         "update": [StrOptions({"proximal", "published"})],

@@ -81,7 +81,7 @@ PARAMETERS: dict[str, tuple[click.ParamType, str]] = {
         "multi-party computation, which opens nothing but the components.",
     ),
     "encryption": (
-        Either(Word(["paillier", "simulated"]), NoneWord()),
+        Either(Word(["paillier", "bfv", "simulated"]), NoneWord()),
         "simulated computes the same integers without ciphertexts: the same result, "
         "bit for bit, and no protection. none does not round either.",
     ),

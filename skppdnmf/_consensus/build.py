@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._data.graph import Network
+from .._lattice.keys import new_lattice_keypair
+from .._lattice.seal import binding
 from .._paillier.keys import (
     new_keypair,
     valid_key_size,
 )
 from .agent import ConsensusAgent
 from .ciphers import Cipher, PaillierCipher, PlainCipher, SimulatedCipher
+from .lattice_cipher import LatticeCipher
 from .masks import MaskStream
 from .settings import AgentSettings
 
@@ -27,7 +30,7 @@ def cipher_maker(
 
     Parameters
     ----------
-    encryption : {"paillier", "simulated"} or None
+    encryption : {"paillier", "bfv", "simulated"} or None
         The estimator's.
     n_agents : int
         Number of agents; one alone has nobody to hide anything from.
@@ -37,15 +40,20 @@ def cipher_maker(
     Returns
     -------
     callable
-        Without arguments; Paillier keys are fresh at each call.
+        Without arguments; keys are fresh at each call.
 
     Raises
     ------
     ValueError
         If the scheme has no keys of this size, simulated or not.
+    ImportError
+        If SEAL's binding is not installed.
     """
     if encryption is None or n_agents == 1:
         return PlainCipher
+    if encryption == "bfv":
+        binding()  # before any work is done
+        return _fresh_lattice_cipher
     valid_key_size(key_size, key_scheme)  # what is simulated could be encrypted
     if encryption == "simulated":
         return partial(SimulatedCipher, key_size)
@@ -55,6 +63,11 @@ def cipher_maker(
 def _fresh_cipher(key_size: int, key_scheme: str) -> PaillierCipher:
     """Make a cipher with a fresh key."""
     return PaillierCipher(new_keypair(key_size, key_scheme)[1])
+
+
+def _fresh_lattice_cipher() -> LatticeCipher:
+    """Make a cipher with a fresh key."""
+    return LatticeCipher(new_lattice_keypair())
 
 
 def make_agents(

@@ -11,13 +11,17 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from .._data.graph import Network
+from .._lattice.keys import new_lattice_keypair
+from .._lattice.parameters import LatticeLayout
+from .._lattice.payload import PUBLIC_BYTES
 from .._paillier.keys import new_keypair
 from .._paillier.payload import public_bytes
 from .._paillier.slots import SlotLayout
 from .._warn import warn_user
 from ..exceptions import CostWarning
 from .ciphers import PaillierCipher
-from .fixed_point import fixed_point, value_layout, with_spare
+from .fixed_point import SPARE_BITS, fixed_point, value_layout, with_spare
+from .lattice_cipher import LatticeCipher
 from .masks import MASK_BITS, MaskStream, integer_secrets
 from .messages import BARE_MESSAGE_BYTES, message_sizes
 from .scale import N_VALUES, VALUE_BITS
@@ -28,6 +32,10 @@ LONG_FIT_SECONDS = 600.0
 _SHORT_FIT_SECONDS = 60.0
 # Seconds per value and directed edge that no machine in use exceeds at 2048 bits.
 _SLOW_VALUE = 2e-3
+# Seconds per answer, with its share of the request, that no machine exceeds.
+_SLOW_LATTICE_REPLY = 0.04
+# Answers of the lattice cipher from which on processes are worth starting.
+_LEAST_LATTICE_REPLIES = 1500
 # Values under keys of 2048 bits from which on processes are worth starting.
 _LEAST_VALUES = {"entrywise": 50_000, "scalar": 300_000}
 # Seconds that worker processes take to start and to import what they need.
@@ -64,10 +72,14 @@ class Work(NamedTuple):
     values: int
 
 
-def left_layout(settings: AgentSettings, start: NDArray[np.float64]) -> SlotLayout:
+def left_layout(
+    settings: AgentSettings, start: NDArray[np.float64], encryption: str = "paillier"
+) -> SlotLayout | LatticeLayout:
     """Slots with which the left factor's exchange starts; an error if none fits."""
-    # As wide as the exchange makes them: spare bits are left out before a fit is.
     _, bits = fixed_point(start.ravel(), settings.n_max)
+    if encryption == "bfv":
+        return LatticeLayout(start.size, bits + SPARE_BITS, MASK_BITS, settings.masking)
+    # As wide as the exchange makes them: spare bits are left out before a fit is.
     return value_layout(
         start.size,
         with_spare(bits, settings.key_size),
@@ -93,30 +105,33 @@ def count_work(
         Common to all agents.
     start : ndarray of shape (K, F)
         Common start of the left factor.
-    encryption : {"paillier", "simulated"} or None
+    encryption : {"paillier", "bfv", "simulated"} or None
         Kind of cipher.
 
     Returns
     -------
     Work
-        Simulated ciphertexts count as real ones.
+        Simulated ciphertexts count as those of Paillier.
     """
     exchanges = settings.max_iter * settings.max_admm_iter
     n_edges = 2 * network.n_edges
     averages = settings.n_averages if network.n_agents > 1 else 0
     rounds = averages * settings.averaging.n_rounds
     spreading = averages * settings.leader_eccentricity
-    batches: list[tuple[int, SlotLayout | None, int]] = [
+    batches: list[tuple[int, SlotLayout | LatticeLayout | None, int]] = [
         (rounds, None, N_VALUES),
         (exchanges if n_edges else 0, None, start.size),
     ]
     if encryption is not None and n_edges:
-        average = SlotLayout(
-            N_VALUES, VALUE_BITS, MASK_BITS, "scalar", settings.key_size
+        numbers = N_VALUES, VALUE_BITS, MASK_BITS, "scalar"
+        average: SlotLayout | LatticeLayout = (
+            LatticeLayout(*numbers)
+            if encryption == "bfv"
+            else SlotLayout(*numbers, settings.key_size)
         )
         batches = [
             (rounds, average, N_VALUES),
-            (exchanges, left_layout(settings, start), start.size),
+            (exchanges, left_layout(settings, start, encryption), start.size),
         ]
     encryptions = replies = powers = ciphertexts = n_bytes = 0
     for repeats, layout, n_values in batches:
@@ -130,8 +145,10 @@ def count_work(
         n_bytes += repeats * n_edges * (sizes.request_bytes + sizes.reply_bytes)
     n_bytes += spreading * n_edges * BARE_MESSAGE_BYTES
     if encryption is not None:
-        key_bytes = BARE_MESSAGE_BYTES + public_bytes(settings.key_size)
-        n_bytes += n_edges * key_bytes
+        key_bytes = public_bytes(settings.key_size)
+        if encryption == "bfv":
+            key_bytes = PUBLIC_BYTES
+        n_bytes += n_edges * (BARE_MESSAGE_BYTES + key_bytes)
     return Work(
         exchanges if n_edges else 0,
         encryptions,
@@ -183,12 +200,34 @@ def preferred_backend(
     return "processes" if long else "threads"
 
 
+def lattice_backend(work: Work, settings: AgentSettings, n_jobs: int | None) -> str:
+    """Return where agents had best run side by side under the lattice cipher.
+
+    SEAL's binding holds the interpreter's lock, so that threads share nothing.
+
+    Parameters
+    ----------
+    work : Work
+        The operations.
+    settings, n_jobs
+        As for `preferred_backend`.
+
+    Returns
+    -------
+    {"threads", "processes"}
+    """
+    if min(effective_n_jobs(n_jobs), settings.n_agents) == 1:
+        return "threads"
+    return "processes" if work.replies >= _LEAST_LATTICE_REPLIES else "threads"
+
+
 def time_work(
     work: Work,
     settings: AgentSettings,
     start: NDArray[np.float64],
     n_jobs: int | None,
     backend: str,
+    encryption: str = "paillier",
 ) -> float:
     """Return how many seconds the ciphertexts of a fit take on this machine.
 
@@ -202,16 +241,21 @@ def time_work(
         As for joblib.
     backend : {"threads", "processes"}
         Where the agents run.
+    encryption : {"paillier", "bfv"}, default="paillier"
+        Kind of cipher.
 
     Returns
     -------
     float
     """
-    times = calibrate(left_layout(settings, start), settings.key_scheme)
+    times = calibrate(left_layout(settings, start, encryption), settings.key_scheme)
     jobs = min(effective_n_jobs(n_jobs), settings.n_agents, os.cpu_count() or 1)
     locked = work.encryptions * times.encryption
     free = work.replies * times.decryption
-    if settings.masking == "entrywise":
+    if encryption == "bfv":  # SEAL's binding never gives the lock away
+        locked += free + work.replies * times.reply
+        free = 0.0
+    elif settings.masking == "entrywise":
         locked += work.replies * times.reply
     else:
         free += work.replies * times.reply
@@ -222,12 +266,12 @@ def time_work(
     return (locked + free) / jobs + setup + _PROCESSES_START
 
 
-def calibrate(layout: SlotLayout, key_scheme: str) -> UnitTimes:
+def calibrate(layout: SlotLayout | LatticeLayout, key_scheme: str) -> UnitTimes:
     """Time the operations on a few ciphertexts under a fresh key.
 
     Parameters
     ----------
-    layout : SlotLayout
+    layout : SlotLayout or LatticeLayout
         Of the left factor's exchange; only its slots and key size matter.
     key_scheme : {"djn", "subgroup"}
         As for `PrivateDistributedNMF`.
@@ -239,15 +283,19 @@ def calibrate(layout: SlotLayout, key_scheme: str) -> UnitTimes:
         raising the request to the masks. The set-up is an agent's key and tables.
     """
     started = time.perf_counter()
-    private = new_keypair(layout.key_size, key_scheme)[1]
-    few = SlotLayout(
-        2 * layout.slots_per_plaintext,
-        layout.value_bits,
-        layout.mask_bits,
-        layout.masking,
-        layout.key_size,
-    )
-    cipher = PaillierCipher(private)
+    few: Any
+    cipher: Any
+    if isinstance(layout, LatticeLayout):
+        few, cipher = layout, LatticeCipher(new_lattice_keypair())
+    else:
+        few = SlotLayout(
+            2 * layout.slots_per_plaintext,
+            layout.value_bits,
+            layout.mask_bits,
+            layout.masking,
+            layout.key_size,
+        )
+        cipher = PaillierCipher(new_keypair(layout.key_size, key_scheme)[1])
     values = np.zeros(few.n_values, dtype=few.bits_value_dtype)
     masks, dither = integer_secrets(MaskStream(), few)
     arguments = (values, masks, dither, few)
@@ -279,16 +327,24 @@ def warn_if_long(
     start: NDArray[np.float64],
     n_jobs: int | None,
     backend: str,
+    encryption: str = "paillier",
 ) -> None:
     """Warn before an encrypted fit that is expected to take more than ten minutes."""
-    work = count_work(network, settings, start, "paillier")
+    work = count_work(network, settings, start, encryption)
     rough = work.values * _SLOW_VALUE * (settings.key_size / 2048) ** 2
+    if encryption == "bfv":
+        rough = work.replies * _SLOW_LATTICE_REPLY
     if rough < _SHORT_FIT_SECONDS:
         return
-    seconds = time_work(work, settings, start, n_jobs, backend)
+    seconds = time_work(work, settings, start, n_jobs, backend, encryption)
     if seconds <= LONG_FIT_SECONDS:
         return
-    faster = [
+    faster = []
+    if encryption != "bfv":
+        faster.append(
+            'encryption="bfv" (the same result; pip install skppdnmf[lattice])'
+        )
+    faster += [
         'protocol="secure-sum" (which also protects more)',
         'encryption="simulated" (the same result, for studies)',
     ]

@@ -7,7 +7,9 @@ import struct
 from typing import NamedTuple
 
 from .._agent import ENVELOPE_BYTES
-from .._paillier.payload import message_bytes, n_ciphertexts
+from .._lattice import payload as lattice_payload
+from .._lattice.parameters import LatticeLayout
+from .._paillier.payload import message_bytes
 from .._paillier.slots import SlotLayout
 from .._payload import HEADER_BYTES, PLAIN_VALUE_BYTES, Payload
 from .._payload import REPLY as REPLY_PAYLOAD
@@ -141,12 +143,14 @@ class MessageSizes(NamedTuple):
 BARE_MESSAGE_BYTES = ENVELOPE_BYTES + _HEADER.size
 
 
-def message_sizes(layout: SlotLayout | None, n_values: int) -> MessageSizes:
+def message_sizes(
+    layout: SlotLayout | LatticeLayout | None, n_values: int
+) -> MessageSizes:
     """Return what the messages of one exchange over one edge take.
 
     Parameters
     ----------
-    layout : SlotLayout or None
+    layout : SlotLayout, LatticeLayout or None
         The slots; None without encryption.
     n_values : int
         Number of values.
@@ -166,9 +170,15 @@ reply_bytes=898)
     if layout is None:
         plain = BARE_MESSAGE_BYTES + HEADER_BYTES + PLAIN_VALUE_BYTES * n_values
         return MessageSizes(0, 0, plain, plain)
+    if isinstance(layout, LatticeLayout):
+        request_bytes = lattice_payload.message_bytes(REQUEST_PAYLOAD, layout)
+        reply_bytes = lattice_payload.message_bytes(REPLY_PAYLOAD, layout)
+    else:
+        request_bytes = message_bytes(REQUEST_PAYLOAD, layout)
+        reply_bytes = message_bytes(REPLY_PAYLOAD, layout)
     return MessageSizes(
-        n_ciphertexts(REQUEST_PAYLOAD, layout),
-        n_ciphertexts(REPLY_PAYLOAD, layout),
-        BARE_MESSAGE_BYTES + message_bytes(REQUEST_PAYLOAD, layout),
-        BARE_MESSAGE_BYTES + message_bytes(REPLY_PAYLOAD, layout),
+        layout.n_request_ciphertexts,
+        layout.n_reply_ciphertexts,
+        BARE_MESSAGE_BYTES + request_bytes,
+        BARE_MESSAGE_BYTES + reply_bytes,
     )

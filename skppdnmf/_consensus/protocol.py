@@ -14,7 +14,14 @@ from .._protocol import Cost, Hooks, Plan, Setting
 from .advice import advice, dither_message, dither_share
 from .build import cipher_maker, make_agents
 from .ciphers import Cipher
-from .cost import count_work, left_layout, preferred_backend, time_work, warn_if_long
+from .cost import (
+    count_work,
+    lattice_backend,
+    left_layout,
+    preferred_backend,
+    time_work,
+    warn_if_long,
+)
 from .messages import PROTOCOL_CODE
 from .privacy import privacy_messages
 from .settings import AgentSettings, settings_of
@@ -51,6 +58,9 @@ class Consensus:
         settings = settings_of(estimator, network)
         make_cipher = self._checked_cipher(setting, settings)
         backend = self._backend(setting, settings)
+        short = (
+            estimator.encryption == "paillier" and settings.key_size < SECURE_KEY_SIZE
+        )
 
         def build(
             parts: Sequence[Any],
@@ -59,7 +69,7 @@ class Consensus:
             hooks: Hooks,
             numbers: Sequence[int] | None = None,
         ) -> list[Agent]:
-            if self._encrypted(setting) and settings.key_size < SECURE_KEY_SIZE:
+            if self._encrypted(setting) and short:
                 # Once, and not in a worker where no one sees it.
                 warn_insecure(settings.key_size)
             return list(
@@ -92,6 +102,7 @@ class Consensus:
                 setting.start,
                 setting.estimator.n_jobs,
                 plan.backend,
+                setting.estimator.encryption,
             )
 
     def cost(self, setting: Setting, n_samples: int | None) -> Cost:
@@ -105,7 +116,9 @@ class Consensus:
         seconds = 0.0
         if self._encrypted(setting):
             backend = self._backend(setting, settings)
-            seconds = time_work(work, settings, start, n_jobs, backend)
+            seconds = time_work(
+                work, settings, start, n_jobs, backend, setting.estimator.encryption
+            )
         return Cost(
             work.exchanges,
             work.ciphertexts,
@@ -116,7 +129,7 @@ class Consensus:
 
     def encrypts(self, estimator: Any) -> bool:
         """Return whether ciphertexts are made."""
-        return estimator.encryption == "paillier"
+        return estimator.encryption in ("paillier", "bfv")
 
     def protects(self, estimator: Any) -> bool:
         """Return whether links hide what they carry: simulated ciphertexts do not."""
@@ -152,11 +165,15 @@ class Consensus:
             encryption, n_agents, settings.key_size, settings.key_scheme
         )
         if encryption is not None and n_agents > 1:
-            left_layout(settings, setting.start)
+            left_layout(settings, setting.start, encryption)
         return make_cipher
 
     def _backend(self, setting: Setting, settings: AgentSettings) -> str:
         """Return where agents that run side by side had best do so."""
+        encryption, n_jobs = setting.estimator.encryption, setting.estimator.n_jobs
+        if encryption == "bfv" and self._encrypted(setting):
+            work = count_work(setting.network, settings, setting.start, encryption)
+            return lattice_backend(work, settings, n_jobs)
         n_values = (
             2
             * setting.network.n_edges
@@ -164,6 +181,4 @@ class Consensus:
             * settings.max_iter
             * settings.max_admm_iter
         )
-        return preferred_backend(
-            settings, n_values, self._encrypted(setting), setting.estimator.n_jobs
-        )
+        return preferred_backend(settings, n_values, self._encrypted(setting), n_jobs)

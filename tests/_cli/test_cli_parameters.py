@@ -165,7 +165,7 @@ def test_numbers_keep_their_kind():
         (
             "encryption",
             "rsa",
-            "'rsa' is not one of 'paillier', 'simulated'. 'rsa' is not 'none'.",
+            "'rsa' is not one of 'paillier', 'bfv', 'simulated'. 'rsa' is not 'none'.",
         ),
         ("n_jobs", "all", "'all' is not a valid integer. 'all' is not 'none'."),
         ("random_state", "-1", "-1 is not in the range 0<=x<=4294967295."),
