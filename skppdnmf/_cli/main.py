@@ -19,9 +19,9 @@ from .fit import fit
 
 HELP = """Nonnegative matrix factorisation of data that several agents hold.
 
-Neighbours exchange Paillier ciphertexts under --protocol consensus, the default, if
---encryption is paillier. Under --protocol secure-sum nothing is encrypted this way:
-agents send masked sums, and each learns the totals. What that protects and what it
+Neighbours exchange ciphertexts under --protocol consensus, the default, if
+--encryption is paillier or bfv. Under --protocol secure-sum nothing is encrypted this
+way: agents send masked sums, and each learns the totals. What that protects and what it
 does not is said in the security page of the documentation, and `skppdnmf audit`
 measures it on your data. This program runs all agents in one process, on data that
 are all here.

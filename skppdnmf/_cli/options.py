@@ -82,6 +82,7 @@ PARAMETERS: dict[str, tuple[click.ParamType, str]] = {
     ),
     "encryption": (
         Either(Word(["paillier", "bfv", "simulated"]), NoneWord()),
+        "bfv is a lattice cipher, much faster (install skppdnmf[lattice]). "
         "simulated computes the same integers without ciphertexts: the same result, "
         "bit for bit, and no protection. none does not round either.",
     ),

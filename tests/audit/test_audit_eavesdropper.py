@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 from _audit import VICTIM, transcript
+from _lattice_keys import need_tenseal
 
 from skppdnmf._agent import ENVELOPE_BYTES
+from skppdnmf._lattice.parameters import DEGREE, WORD_BYTES
+from skppdnmf._lattice.payload import SEED_BYTES
 from skppdnmf.audit import EavesdropperAttack, LinkView
 
 KEY_SIZE = 256
+POLYNOMIAL = DEGREE * WORD_BYTES
 
 
 @pytest.fixture(scope="module")
@@ -157,3 +161,42 @@ def test_copies_of_a_request_are_no_leak():
 def test_without_ciphertexts():
     with pytest.raises(ValueError, match='encryption="paillier"'):
         EavesdropperAttack().run(transcript())
+
+
+# The lattice cipher --------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lattice():
+    need_tenseal()
+    return transcript(encryption="bfv", max_iter=2, max_admm_iter=2)
+
+
+def test_lattice_ciphertexts_tell_nothing(lattice):
+    leakage = EavesdropperAttack().run(lattice, None, None)
+    details = leakage.details
+    assert details["findings"] == []
+    assert details["ciphertexts"] > 100
+    assert details["repeated"] == details["no_noise"] == details["same_noise"] == 0
+    assert all(len(sizes) == 1 for sizes in details["sizes"].values())
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("request", "same_noise"), ("reply", "no_noise")]
+)
+def test_lattice_randomness_that_is_missing_is_found(lattice, kind, name):
+    seed = bytes(range(SEED_BYTES))
+
+    def bare(letter, k):
+        if letter.kind != kind or not letter.n_ciphertexts:
+            return letter
+        data = bytearray(letter.data)
+        start = len(data) % POLYNOMIAL - SEED_BYTES * (kind == "request")
+        if kind == "request":
+            data[start : start + SEED_BYTES] = seed
+        else:
+            data[start + (len(data) - start) // 2 :] = bytes((len(data) - start) // 2)
+        return letter._replace(data=bytes(data))
+
+    details = EavesdropperAttack().read(changed(lattice, bare), VICTIM)
+    assert details[name] > 3

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from ..._agent import ENVELOPE_BYTES, Envelope
 from ..._consensus.messages import Message
+from ..._lattice.payload import SEED_BYTES
 from ..._paillier.payload import read_public
 from ..._payload import HEADER_BYTES
 from .._views.transcript import Label, Letter, LinkView, Transcript
@@ -43,8 +44,10 @@ class EavesdropperAttack:
     secure sum the same is asked of the masked words.
 
     Ciphertexts under one key that are equal modulo n share their noise: their quotient
-    shows the difference of what they hold. Under the secure sum words whose upper bits
-    come again, three in a row, lie under the same part of a stream.
+    shows the difference of what they hold. Under the lattice cipher so does that of
+    two requests from one seed, or of two answers with one second polynomial; without
+    that polynomial the first shows everything. Under the secure sum words whose upper
+    bits come again, three in a row, lie under the same part of a stream.
 
     Parameters
     ----------
@@ -104,7 +107,8 @@ class EavesdropperAttack:
         Parameters
         ----------
         transcript : Transcript
-            A fit with ``encryption="paillier"`` or ``protocol="secure-sum"``.
+            A fit with ``encryption="paillier"`` or ``"bfv"``, or with
+            ``protocol="secure-sum"``.
         attacker : label or None, default=None
             Takes no part: an eavesdropper is no agent.
         victim : label or None, default=None
@@ -186,7 +190,7 @@ class EavesdropperAttack:
             "sizes": _sizes(letters),
             "odd": float(np.mean(lowest % 2)),
             "uniform": float(chisquare(np.bincount(lowest // 16, minlength=16)).pvalue),
-            **_noise(once, _moduli(links)),
+            **_noise(once, links),
             "headers": _headers(letters),
         }
         if self.reference is not None:
@@ -268,8 +272,11 @@ def _moduli(links: LinkView) -> dict[Label, int]:
     return moduli
 
 
-def _noise(ciphers: list[_Cipher], moduli: dict[Label, int]) -> dict[str, int]:
-    """Count ciphertexts without noise, and with another's: equal modulo n."""
+def _noise(ciphers: list[_Cipher], links: LinkView) -> dict[str, int]:
+    """Count ciphertexts without noise, and with another's."""
+    if links.public.encryption == "bfv":
+        return _lattice_noise(ciphers)
+    moduli = _moduli(links)
     seen: set[tuple[Label, int]] = set()
     none = same = 0
     for one in ciphers:
@@ -279,9 +286,25 @@ def _noise(ciphers: list[_Cipher], moduli: dict[Label, int]) -> dict[str, int]:
         if owner not in moduli:
             continue
         residue = int.from_bytes(one.data, "big") % moduli[owner]
-        none += residue == 1
+        none += residue == 1  # those with one noise are equal modulo n
         same += residue != 1 and (owner, residue) in seen
         seen.add((owner, residue))
+    return {"no_noise": none, "same_noise": same}
+
+
+def _lattice_noise(ciphers: list[_Cipher]) -> dict[str, int]:
+    """As `_noise`: what takes the place of noise is the second polynomial."""
+    seen: set[bytes] = set()
+    none = same = 0
+    for one in ciphers:
+        # A request has the seed of it, an answer the polynomial itself.
+        second = one.data[:SEED_BYTES]
+        if one.letter.kind != "request":
+            second = one.data[len(one.data) // 2 :]
+        bare = one.letter.kind != "request" and not any(second)
+        none += bare
+        same += not bare and second in seen
+        seen.add(second)
     return {"no_noise": none, "same_noise": same}
 
 
@@ -296,7 +319,8 @@ def _letters(links: LinkView, victim: Label) -> list[Letter]:
     if any(letter.data is None for letter in letters):
         raise ValueError(
             f"encryption={links.public.encryption!r} makes no ciphertexts; record a "
-            'fit with encryption="paillier" (a small key_size will do for a study)'
+            'fit with encryption="paillier" (a small key_size will do for a study) or '
+            '"bfv"'
         )
     return sorted(letters, key=lambda letter: letter.turn)
 

@@ -53,7 +53,7 @@ def record(
     -------
     Transcript
         What everybody saw. Under ``encryption="simulated"`` it holds the same
-        numbers as under ``"paillier"``, but no bytes on the links. Under
+        numbers as under ``"paillier"`` and ``"bfv"``, but no bytes on the links. Under
         ``protocol="secure-sum"`` each view has its `sums`.
 
     Raises
@@ -104,5 +104,5 @@ def check_estimator(estimator: Any) -> None:
     if protocol_of(estimator).in_clear(estimator):
         raise ValueError(
             "encryption=None: neighbours read each other's left factors, there is "
-            'nothing to audit; use encryption="simulated" or "paillier"'
+            'nothing to audit; use encryption="simulated", "paillier" or "bfv"'
         )
