@@ -132,7 +132,7 @@ KEY_SIZES = {"djn": 256, "subgroup": 1024}
 def test_calibration_times_every_operation(masking, key_scheme):
     layout = SlotLayout(40, 24, 12, masking, KEY_SIZES[key_scheme])
     times = cost.calibrate(layout, key_scheme)
-    assert all(0 < one < 1 for one in times)
+    assert all(0 < one < 60 for one in times)  # seconds, also on a busy machine
 
 
 # Long fits ----------------------------------------------------------------------
