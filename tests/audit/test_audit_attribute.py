@@ -50,7 +50,7 @@ def test_the_attribute_of_nobody_is_not_read():
     transcript, pool, references = attributed(30)
     without, with_it = versions(references[400:])
     scores = AttributeAttack(references[:400]).decide(
-        transcript.view(0), without, with_it, len(pool)
+        transcript.view(0), without, with_it, {1: len(pool)}
     )
     right = np.mean((scores > 0) == (references[400:, -1] > 0))
     assert abs(right - 0.5) < 3 * 0.5 / 300**0.5
@@ -60,8 +60,8 @@ def test_swapped_versions_are_answered_the_other_way_round():
     transcript, pool, references = attributed(12)
     attack = AttributeAttack(references)
     view, (without, with_it) = transcript.view(0), versions(pool)
-    one = attack.decide(view, without, with_it, 12)
-    other = attack.decide(view, with_it, without, 12)
+    one = attack.decide(view, without, with_it, {1: 6, 2: 6})
+    other = attack.decide(view, with_it, without, {1: 6, 2: 6})
     np.testing.assert_allclose(one, -other, rtol=1e-6)
 
 

@@ -10,10 +10,12 @@ from sklearn.metrics import roc_auc_score
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf.audit import AgentView, MembershipAttack, record
 from skppdnmf.audit._attacks.evidence import evidence_of
+from skppdnmf.audit._attacks.gradients import evidence_of_neighbour, sides
 from skppdnmf.audit._attacks.likelihood import LikelihoodRatio, solve_list
 from skppdnmf.audit._attacks.verdicts import area, true_positives
 
 N_POOL, N_OWN = 30, 20
+SIZES = {1: 15, 2: 15}
 
 
 def digits(n_pool=N_POOL, seed=0, **parameters):
@@ -46,7 +48,7 @@ def test_each_candidate_of_a_list_is_decided_rightly(n_init):
         None,
         1,
     )
-    weights = MembershipAttack().decide(transcript.view(0), candidates, N_POOL)
+    weights = MembershipAttack().decide(transcript.view(0), candidates, SIZES)
     assert_allclose(weights, np.repeat([0, 1], [90, N_POOL]), atol=0.05)
 
 
@@ -81,7 +83,7 @@ def test_who_is_in_no_pool_is_not_found(one):
     """The negative control: two halves of the samples that nobody holds."""
     transcript, _, rest = one
     scores = MembershipAttack(rest[400:1000]).decide(
-        transcript.view(0), rest[:400], N_POOL
+        transcript.view(0), rest[:400], SIZES
     )
     member = np.repeat([True, False], 200)
     value, low, high = area(scores, member)
@@ -103,10 +105,68 @@ def test_a_neighbour_under_the_consensus():
         candidates = np.vstack([pool[:100], rest[:100]])
         attack = MembershipAttack(rest[100:700])
         details = attack.run(transcript, 0, candidates).details
-        assert details["auc"] == details["components_auc"]
         areas.append(details["auc"])
     assert areas[0] > 0.75
     assert areas[1] < areas[0]
+
+
+@pytest.mark.parametrize("adjacency", ["complete", "path"])
+def test_answers_under_the_consensus_tell_more_than_the_components(adjacency):
+    gained = []
+    for seed in range(2):
+        X = np.random.default_rng(seed).permutation(load_digits().data)
+        own, pool, rest = X[:N_OWN], X[N_OWN:420], X[420:1200]
+        model = PrivateDistributedNMF(
+            10, adjacency=adjacency, encryption="simulated", tol=0, random_state=seed
+        )
+        transcript = record(model, [own, pool[:200], pool[200:]])
+        candidates = np.vstack([pool[100:300], rest[:200]])
+        details = MembershipAttack(rest[200:]).run(transcript, 0, candidates).details
+        gained.append(details["auc"] - details["components_auc"])
+    assert np.mean(gained) > 0.01
+
+
+def test_a_neighbour_knows_the_gradient_over_all_others():
+    """The oracle: gradients at the ends of iterations against the multipliers."""
+    transcript, pool, rest = digits(
+        protocol="consensus", encryption="simulated", adjacency="complete", max_iter=90
+    )
+    [evidence] = evidence_of_neighbour(transcript.view(0), SIZES, 4)
+    for traces, others, point in zip(
+        evidence.traces(pool),
+        evidence.traces(rest[:N_POOL]),
+        evidence._points,
+        strict=True,
+    ):
+        total = point.total / point.deviation
+        off = np.linalg.norm(traces.sum(axis=0) - total)
+        wrong = np.linalg.norm(others.sum(axis=0) - total)
+        assert off < 0.5 * wrong
+
+
+def test_sides_are_those_that_the_agent_separates():
+    X = np.random.default_rng(0).exponential(size=(12, 5))
+    edges = np.zeros((5, 5))
+    for i, j in ((0, 1), (1, 2), (2, 3), (2, 4), (3, 4)):
+        edges[i, j] = edges[j, i] = 1
+    model = PrivateDistributedNMF(
+        2, partition=5, adjacency=edges, encryption="simulated", max_iter=8, tol=0
+    )
+    transcript = record(model.set_params(random_state=0), X)
+    found = [[sorted(one) for one in sides(transcript.view(i))] for i in range(5)]
+    assert found == [
+        [[1, 2, 3, 4]],
+        [[0], [2, 3, 4]],
+        [[0, 1], [3, 4]],
+        [[0, 1, 2, 4]],
+        [[0, 1, 2, 3]],
+    ]
+    sizes = {0: 3, 1: 0, 2: 2, 4: 0, 3: 0}
+    assert [e.n_samples for e in evidence_of_neighbour(transcript.view(1), sizes)] == [
+        3,
+        2,
+    ]
+    assert len(evidence_of_neighbour(transcript.view(2), sizes)) == 1
 
 
 def test_the_ratio_is_that_of_normal_distributions():
@@ -156,7 +216,7 @@ def test_the_ratio_is_that_of_normal_distributions():
 
 def test_traces_add_up_to_the_sum(one):
     transcript, pool, _ = one
-    evidence = evidence_of(transcript.view(0), N_POOL, 12)
+    [evidence] = evidence_of(transcript.view(0), SIZES, 12)
     traces = evidence.traces(pool)
     inner = evidence.inner(traces, traces)
     assert_allclose(evidence.with_sum(traces), inner.sum(axis=1), rtol=1e-4)
@@ -175,10 +235,10 @@ def test_an_attack_is_handed_its_view_only(one, monkeypatch):
 
     monkeypatch.setattr(MembershipAttack, "decide", note)
     MembershipAttack().run(transcript, 0, np.vstack([pool, rest[:5]]))
-    [(view, _, n_others)] = handed
+    [(view, _, sizes)] = handed
     assert isinstance(view, AgentView)
     assert view.label == 0
-    assert n_others == N_POOL
+    assert sizes == SIZES
 
 
 def test_areas_are_those_of_scikit_learn():

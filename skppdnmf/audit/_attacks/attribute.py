@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from .._views.transcript import AgentView, Label, Transcript
-from .evidence import Evidence, evidence_of, evidence_of_components
+from .evidence import Evidence, evidence_of
+from .gradients import evidence_of_components
 from .leakage import Leakage
-from .likelihood import LikelihoodRatio
-from .membership import checked_references, equals_a_row, others_samples, settings
+from .likelihood import judge
+from .membership import (
+    checked_references,
+    equals_a_row,
+    others_samples,
+    settings,
+    sizes_of_others,
+)
 from .noisy_pool import most_by_guarantee
 from .verdicts import describe
 
@@ -32,7 +40,7 @@ class AttributeAttack:
     references : array-like of shape (n_references, n_features)
         Other samples of the same distribution.
     max_sums : int or None, default=None
-        Totals to use. None takes the first 20, or all where they have noise.
+        As for `MembershipAttack`.
     random_state : int, default=0
         Seed of the split of the references.
 
@@ -119,9 +127,10 @@ class AttributeAttack:
                 f"those of other agents than {attacker!r}"
             )
         started = time.perf_counter()
-        scores = self.decide(view, one, other, len(truth))
+        sizes = sizes_of_others(transcript, attacker)
+        scores = self.decide(view, one, other, sizes)
         seconds = time.perf_counter() - started
-        alone = self._scores(evidence_of_components(view, len(truth)), one, other)
+        alone = self._scores([evidence_of_components(view, len(truth))], one, other)
         right = float(np.mean((scores > 0) == has_it))
         details: dict[str, Any] = {
             "pool": len(truth),
@@ -146,7 +155,11 @@ class AttributeAttack:
         )
 
     def decide(
-        self, view: AgentView, without: Array, with_it: Array, n_others: int
+        self,
+        view: AgentView,
+        without: Array,
+        with_it: Array,
+        sizes: Mapping[Label, int],
     ) -> Array:
         """Score pairs from what the attacker saw.
 
@@ -156,22 +169,24 @@ class AttributeAttack:
             The attacker's.
         without, with_it : ndarray of shape (n, n_features)
             As for `run`.
-        n_others : int
-            How many samples all others hold.
+        sizes : dict from label to int
+            How many samples each of the others holds.
 
         Returns
         -------
         ndarray of shape (n,)
             Logarithms of ratios of likelihoods: positive for the other value.
         """
-        evidence = evidence_of(view, n_others, self.max_sums)
-        return self._scores(evidence, without, with_it)
+        evidences = evidence_of(view, sizes, self.max_sums)
+        return self._scores(evidences, without, with_it)
 
-    def _scores(self, evidence: Evidence, without: Array, with_it: Array) -> Array:
-        """Score pairs from a sum."""
+    def _scores(
+        self, evidences: Sequence[Evidence], without: Array, with_it: Array
+    ) -> Array:
+        """Score pairs from sums."""
         assert self.references is not None
-        ratio = LikelihoodRatio(evidence, self.references, self.random_state)
-        return ratio.second(without, with_it)
+        seed = self.random_state
+        return judge(evidences, self.references, seed, with_it, instead_of=without)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({settings(self)})"

@@ -1,29 +1,24 @@
 """Sums over the others' samples that an agent knows, as functions of one sample.
 
-Under the secure sum they are the totals. The components alone tell the left factor's
-optimality conditions: where the factor is positive, its gradient is zero, and the
-gradient is a sum over all samples.
+Under the secure sum they are the totals, under the consensus the gradients that follow
+from the answers (`gradients`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._nmf.hals import hals
 from ..._secure_sum.settings import NoiseSettings
-from .._views.transcript import AgentView
-from .leakage import dense
+from .._views.transcript import AgentView, Label
+from .gradients import evidence_of_components, evidence_of_neighbour
 from .noisy_pool import NoisyPool
 from .pool import Pool, Right
 
 Array = NDArray[np.float64]
-
-_SWEEPS = 200  # of right factors that an agent has solved nearly to convergence
-_UNUSED = 1e-6  # entries of the left factor below this share of the largest are zero
 
 
 class Evidence(Protocol):
@@ -109,63 +104,6 @@ class SumEvidence:
         return result
 
 
-class GradientEvidence:
-    """Left factors at which the gradient over all samples is taken to be zero.
-
-    Parameters
-    ----------
-    points : sequence of ndarray of shape (K, F)
-        Left factors.
-    own : ndarray of shape (n_i, F)
-        The agent's samples.
-    n_samples : int
-        Of all others.
-
-    Notes
-    -----
-    Penalties are left aside.
-    """
-
-    noise = 0.0
-
-    def __init__(self, points: Sequence[Array], own: Array, n_samples: int) -> None:
-        self.n_samples = n_samples
-        self._points = points
-        self._sums = [-trace.sum(axis=0) for trace in self.traces(own)]
-
-    def traces(self, X: Array) -> list[Array]:
-        """Return each sample's gradient at each point, a row each."""
-        result = []
-        for H in self._points:
-            products = (H @ X.T)[None]
-            W = hals((H @ H.T)[None], products, np.zeros_like(products), _SWEEPS)[0].T
-            used = H > _UNUSED * H.max()
-            each = W[:, :, None] * (W @ H - X)[:, None, :]
-            result.append(each[:, used])
-        return result
-
-    def inner(self, one: list[Array], other: list[Array]) -> Array:
-        """Return the inner products of gradients."""
-        return sum(
-            (a @ b.T for a, b in zip(one, other, strict=True)),
-            start=np.zeros((len(one[0]), len(other[0]))),
-        )
-
-    def paired(self, one: list[Array], other: list[Array]) -> Array:
-        """Return the inner products of gradients at the same place."""
-        return sum(
-            (np.einsum("nd,nd->n", a, b) for a, b in zip(one, other, strict=True)),
-            start=np.zeros(len(one[0])),
-        )
-
-    def with_sum(self, one: list[Array]) -> Array:
-        """Return the inner products of gradients with what all others' must be."""
-        return sum(
-            (a @ b for a, b in zip(one, self._sums, strict=True)),
-            start=np.zeros(len(one[0])),
-        )
-
-
 def pool_of(
     view: AgentView, max_sums: int | None = None, n_others: int | None = None
 ) -> Pool | NoisyPool:
@@ -190,41 +128,27 @@ def pool_of(
 
 
 def evidence_of(
-    view: AgentView, n_others: int, max_sums: int | None = None
-) -> Evidence:
+    view: AgentView, sizes: Mapping[Label, int], max_sums: int | None = None
+) -> list[Evidence]:
     """Return what an agent knows of the others' samples, under either protocol.
 
     Parameters
     ----------
     view : AgentView
         The agent's.
-    n_others : int
-        How many samples they hold.
+    sizes : dict from label to int
+        How many samples each of the others holds.
     max_sums : int or None, default=None
-        As for `pool_of`.
+        As for `pool_of`; under the consensus the iterations to use, spread evenly, or
+        20 of them.
 
     Returns
     -------
-    Evidence
-        Under the consensus of the components alone: an agent's copies of the left
-        factor before them are off by what the agents do not agree upon yet.
+    list of Evidence
+        Each of others: of all together, or of those whom the agent separates.
     """
+    n_others = sum(sizes.values())
     if view.sums:
-        return SumEvidence(pool_of(view, max_sums, n_others))
-    return evidence_of_components(view, n_others)
-
-
-def evidence_of_components(view: AgentView, n_others: int) -> Evidence:
-    """Return what the published components alone tell an agent.
-
-    Parameters
-    ----------
-    view, n_others
-        As for `evidence_of`.
-
-    Returns
-    -------
-    Evidence
-    """
-    components = np.asarray(view.public.components, dtype=np.float64)
-    return GradientEvidence([components], dense(view.X), n_others)
+        return [SumEvidence(pool_of(view, max_sums, n_others))]
+    found: list[Evidence] = list(evidence_of_neighbour(view, sizes, max_sums))
+    return found or [evidence_of_components(view, n_others)]

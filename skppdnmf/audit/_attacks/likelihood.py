@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from .evidence import Evidence
 
@@ -54,6 +56,60 @@ def solve_list(evidence: Evidence, candidates: Array) -> Array:
         if distance < nearest:
             best, nearest = found, distance
     return best
+
+
+def decide_list(evidences: Sequence[Evidence], candidates: Array) -> Array:
+    """Return for each candidate how much of it is in any of several sums.
+
+    Parameters
+    ----------
+    evidences : sequence of Evidence
+        Of different others.
+    candidates : ndarray of shape (n, F)
+        As for `solve_list`.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    return np.sum([solve_list(one, candidates) for one in evidences], axis=0)
+
+
+def judge(
+    evidences: Sequence[Evidence],
+    references: Array,
+    random_state: int,
+    samples: Array,
+    instead_of: Array | None = None,
+) -> Array:
+    """Return logarithms of likelihood ratios from one sum or several.
+
+    Parameters
+    ----------
+    evidences : sequence of Evidence
+        Of different others; a sample is in one of the sums at most.
+    references, random_state
+        As for `LikelihoodRatio`.
+    samples : ndarray of shape (n, F)
+        Candidates.
+    instead_of : ndarray of shape (n, F) or None, default=None
+        With it, of each pair one is in a sum; without, the candidate may be in none.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    ratios = [LikelihoodRatio(one, references, random_state) for one in evidences]
+    if len(ratios) == 1 and instead_of is not None:
+        return ratios[0].second(instead_of, samples)
+    shares = np.array([one.n_samples for one in evidences], dtype=float)
+    prior = np.log(shares / shares.sum())[:, None]
+
+    def anywhere(rows: Array) -> Array:
+        return logsumexp([one.membership(rows) for one in ratios] + prior, axis=0)
+
+    found = anywhere(samples)
+    return found if instead_of is None else found - anywhere(instead_of)
 
 
 class _Seen(NamedTuple):

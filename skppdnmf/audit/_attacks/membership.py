@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from .._views.transcript import AgentView, Label, Transcript
-from .evidence import Evidence, evidence_of, evidence_of_components
+from .evidence import Evidence, evidence_of
+from .gradients import evidence_of_components
 from .leakage import Leakage, dense
-from .likelihood import LEAST_REFERENCES, LikelihoodRatio, solve_list
+from .likelihood import LEAST_REFERENCES, decide_list, judge
 from .noisy_pool import most_by_guarantee
 from .verdicts import describe
 
@@ -24,9 +26,9 @@ class MembershipAttack:
 
     What an agent knows, less its own part, is a sum over the others' samples of known
     functions of each: under the secure sum the totals, since every agent can follow the
-    left factors; under the consensus the gradient at the components, which is nearly
-    zero over all samples together. What a neighbour decrypts there, under masks, is not
-    used, and might tell more.
+    left factors; under the consensus the gradient at the end of each iteration, which
+    the masked answers of its neighbours add up to, nearly: an agent with the attacker
+    as its only neighbour is attacked apart from the others.
 
     Parameters
     ----------
@@ -36,7 +38,8 @@ class MembershipAttack:
         Without, the candidates are a list that contains all others' samples, and all
         are decided at once, by least squares with a weight for each.
     max_sums : int or None, default=None
-        Totals to use. None takes the first 20, or all where they have noise.
+        Totals to use, or iterations under the consensus. None takes 20, or all totals
+        where they have noise.
     random_state : int, default=0
         Seed of the split of the references.
 
@@ -117,9 +120,9 @@ class MembershipAttack:
                 "others"
             )
         started = time.perf_counter()
-        scores = self.decide(view, samples, len(truth))
+        scores = self.decide(view, samples, sizes_of_others(transcript, attacker))
         seconds = time.perf_counter() - started
-        alone = self._scores(evidence_of_components(view, len(truth)), samples)
+        alone = self._scores([evidence_of_components(view, len(truth))], samples)
         details: dict[str, Any] = {
             "kind": "list" if self.references is None else "single",
             "pool": len(truth),
@@ -142,7 +145,9 @@ class MembershipAttack:
             details=details,
         )
 
-    def decide(self, view: AgentView, candidates: Array, n_others: int) -> Array:
+    def decide(
+        self, view: AgentView, candidates: Array, sizes: Mapping[Label, int]
+    ) -> Array:
         """Score candidates from what the attacker saw.
 
         Parameters
@@ -151,8 +156,9 @@ class MembershipAttack:
             The attacker's.
         candidates : ndarray of shape (n, n_features)
             Samples to decide upon.
-        n_others : int
-            How many samples all others hold; under the secure sum the totals say so.
+        sizes : dict from label to int
+            How many samples each of the others holds; under the secure sum their
+            total, which the totals tell, makes all the difference.
 
         Returns
         -------
@@ -160,14 +166,13 @@ class MembershipAttack:
             The larger, the likelier the candidate is a member: for a list its weight, 0
             or 1, else the logarithm of the ratio of likelihoods.
         """
-        return self._scores(evidence_of(view, n_others, self.max_sums), candidates)
+        return self._scores(evidence_of(view, sizes, self.max_sums), candidates)
 
-    def _scores(self, evidence: Evidence, candidates: Array) -> Array:
-        """Score candidates from a sum."""
+    def _scores(self, evidences: Sequence[Evidence], candidates: Array) -> Array:
+        """Score candidates from sums."""
         if self.references is None:
-            return solve_list(evidence, candidates)
-        ratio = LikelihoodRatio(evidence, self.references, self.random_state)
-        return ratio.membership(candidates)
+            return decide_list(evidences, candidates)
+        return judge(evidences, self.references, self.random_state, candidates)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({settings(self)})"
@@ -200,6 +205,15 @@ def others_samples(transcript: Transcript, attacker: Label) -> Array:
     """Return all samples that the attacker does not hold: the truth."""
     others = [label for label in transcript.agents if label != attacker]
     return np.vstack([dense(transcript.view(label).X) for label in others])
+
+
+def sizes_of_others(transcript: Transcript, attacker: Label) -> dict[Label, int]:
+    """Return how many samples each of the others holds, as attackers are told."""
+    return {
+        label: transcript.view(label).X.shape[0]
+        for label in transcript.agents
+        if label != attacker
+    }
 
 
 def equals_a_row(samples: Array, rows: Array) -> NDArray[np.bool_]:
