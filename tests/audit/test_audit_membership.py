@@ -110,12 +110,13 @@ def test_a_neighbour_under_the_consensus():
     assert areas[1] < areas[0]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("adjacency", ["complete", "path"])
 def test_answers_under_the_consensus_tell_more_than_the_components(adjacency):
     gained = []
-    for seed in range(2):
+    for seed in range(3):
         X = np.random.default_rng(seed).permutation(load_digits().data)
-        own, pool, rest = X[:N_OWN], X[N_OWN:420], X[420:1200]
+        own, pool, rest = X[:N_OWN], X[N_OWN:420], X[420:1620]
         model = PrivateDistributedNMF(
             10, adjacency=adjacency, encryption="simulated", tol=0, random_state=seed
         )
