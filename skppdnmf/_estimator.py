@@ -41,9 +41,10 @@ from ._fit.noise import check_privacy
 from ._fit.protocols import PROTOCOLS, protocol_of
 from ._fit.run import run_fit, warn_of_leaks
 from ._fit.seeds import common_start, draw_seeds
-from ._fit.uses import check_uses
+from ._fit.uses import check_uses, missing_entries
 from ._nmf.admm import squared_norm, squared_residual
 from ._nmf.nnls import solve_nnls
+from ._nmf.observed import observed_errors, solve_observed
 from ._nmf.penalties import right_penalty
 from ._paillier.keys import SCHEMES
 from ._paillier.primes import MIN_KEY_SIZE
@@ -166,6 +167,9 @@ class PrivateDistributedNMF(
         the first K0 rows of `components_` stay exactly so (up to `normalize`), while
         the others are learned. K0 is less than `n_components`; of an `init` the first
         K0 rows are not read.
+    sparse_missing : bool, default=False
+        Whether, under "secure-sum", entries that a sparse X does not hold are missing,
+        and not zero. In an array nan is missing. See the user guide on missing entries.
     normalize : {"components", "max", "none"} or None, default=None
         Whether, under "secure-sum", the rows of `components_` are scaled after the fit
         to sum to one (topics, signatures) or to a largest entry of one; `transform`
@@ -341,6 +345,7 @@ class PrivateDistributedNMF(
         "key_degree": [Interval(Integral, 1, None, closed="left"), None],
         "on_dropout": [StrOptions({"raise", "continue"})],
         "fixed_components": ["array-like", None],
+        "sparse_missing": ["boolean"],
         "normalize": [StrOptions({"none", "components", "max"}), None],
         "alpha_W": [Interval(Real, 0, None, closed="left")],
         "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
@@ -393,6 +398,7 @@ class PrivateDistributedNMF(
         key_degree=None,
         on_dropout="raise",
         fixed_components=None,
+        sparse_missing=False,
         normalize=None,
         alpha_W=0.0,
         alpha_H="same",
@@ -429,6 +435,7 @@ class PrivateDistributedNMF(
         self.key_degree = key_degree
         self.on_dropout = on_dropout
         self.fixed_components = fixed_components
+        self.sparse_missing = sparse_missing
         self.normalize = normalize
         self.alpha_W = alpha_W
         self.alpha_H = alpha_H
@@ -565,6 +572,7 @@ class PrivateDistributedNMF(
             raise ValueError("n_jobs=0 has no meaning; use None, 1 or more, or -1")
         check_privacy(self)
         check_uses(self, sample_weight=sample_weight)
+        missing = missing_entries(self, X)
         fixed = check_fixed(
             self.fixed_components, n_components, X.shape[1], type(self).__name__
         )
@@ -590,7 +598,7 @@ class PrivateDistributedNMF(
             weights = check_weights(sample_weight, X)
             used, holders, weights = _without_weightless(X, partition, weights)
         callbacks = FitCallbacks(self, given, y, self.max_iter)
-        setting = Setting(self, network, start, seeds, weights is not None)
+        setting = Setting(self, network, start, seeds, weights is not None, missing)
         warn_of_leaks(protocol, setting, holders)
         plan = protocol.plan(setting)
         protocol.check_data(setting, used)
@@ -636,23 +644,32 @@ class PrivateDistributedNMF(
     def _solve(self, X):
         """Solve the right factor of validated data, in double precision."""
         penalty = right_penalty(self.alpha_W, self.l1_ratio, X.shape[1])
+        solve = solve_observed if missing_entries(self, X) else solve_nnls
         if self.normalize in (None, "none") or not any(penalty):
-            return solve_nnls(X, self.components_, *penalty)
+            return solve(X, self.components_, *penalty)
         # The penalty is on the right factor as it was before rows were scaled.
         scales = self.component_scales_
         H = self.components_.astype(np.float64) * scales[:, None]
-        return solve_nnls(X, H, *penalty) * scales
+        return solve(X, H, *penalty) * scales
 
     def _squared_errors(self, X, W, sample_weight=None):
         """Return ``||X||^2`` and ``||X - W H||^2``, weighted."""
         W = W.astype(np.float64)
+        H = self.components_.astype(np.float64)
+        if missing_entries(self, X):
+            norms, errors = observed_errors(X, W, H)
+            weight = np.ones(len(norms))
+            if sample_weight is not None:
+                weight = _check_sample_weight(
+                    sample_weight, X, dtype=np.float64, ensure_non_negative=True
+                )
+            return float(norms @ weight), float(errors @ weight)
         if sample_weight is not None:
             weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
             )
             root = np.sqrt(weight)
             X, W = scale_rows(X.astype(np.float64), root), W * root[:, None]
-        H = self.components_.astype(np.float64)
         return squared_norm(X), squared_residual(X, W, H)
 
     def transform(self, X):
@@ -788,6 +805,9 @@ class PrivateDistributedNMF(
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         tags.input_tags.sparse = True
+        protocol = PROTOCOLS.get(self.protocol)
+        allowed = protocol is not None and protocol.sums and self.epsilon is None
+        tags.input_tags.allow_nan = allowed
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

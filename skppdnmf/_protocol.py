@@ -68,6 +68,8 @@ class Setting:
         Of all that is drawn.
     weighted : bool, default=False
         Whether samples have weights.
+    missing : bool, default=False
+        Whether entries may be missing.
     """
 
     estimator: Any
@@ -75,6 +77,7 @@ class Setting:
     start: NDArray[np.float64]
     seeds: Seeds
     weighted: bool = False
+    missing: bool = False
 
 
 def call(function: Callable[..., Any], *given: Any) -> Any:

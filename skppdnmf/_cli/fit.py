@@ -76,7 +76,7 @@ def fit(
     if out is not None:
         check_output(out, force)
     check_report(ctx)
-    data = read_input(ctx)
+    data = read_input(ctx, protocol_of(estimator).sums)
     started = time.perf_counter()
     W = compute(lambda: fit_finite(estimator, data))
     summary = summarise(estimator, time.perf_counter() - started)

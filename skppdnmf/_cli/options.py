@@ -124,6 +124,11 @@ PARAMETERS: dict[str, tuple[click.ParamType, str]] = {
         "A file with known components, a row for each, which stay as they are under "
         "secure-sum while the others are learned.",
     ),
+    "sparse_missing": (
+        click.BOOL,
+        "Whether, under secure-sum, entries that a sparse file does not hold are "
+        "missing, and not zero. Empty cells of a table are missing there.",
+    ),
     "normalize": (
         Either(Word(["components", "max"]), NoneWord()),
         "Whether, under secure-sum, components are scaled after the fit to sum to one, "
@@ -363,13 +368,15 @@ def check_report(ctx: click.Context) -> None:
         ) from error
 
 
-def read_input(ctx: click.Context) -> Data:
+def read_input(ctx: click.Context, allow_missing: bool = False) -> Data:
     """Read the data that the options name, and check that images fit them.
 
     Parameters
     ----------
     ctx : click.Context
         Of the command.
+    allow_missing : bool, default=False
+        Whether entries may be missing.
 
     Returns
     -------
@@ -388,6 +395,7 @@ def read_input(ctx: click.Context) -> Data:
         file,
         **{name: ctx.params[name] for name in names},
         sample_weight=ctx.params.get("sample_weight"),
+        allow_missing=allow_missing,
     )
     shape = ctx.params["image_shape"]
     if shape is not None and shape[0] * shape[1] != data.X.shape[1]:

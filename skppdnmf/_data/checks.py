@@ -49,6 +49,7 @@ def validate_samples(estimator: Any, X: Any, reset: bool) -> Any:
         estimator,
         X,
         accept_sparse="csr",
+        ensure_all_finite="allow-nan",
         dtype=[np.float64, np.float32],
         order="C",
         reset=reset,
@@ -58,7 +59,23 @@ def validate_samples(estimator: Any, X: Any, reset: bool) -> Any:
         # still be the user's.
         X = X.copy()
         X.sum_duplicates()
-    check_non_negative(X, f"{name} (input X)")
+    if sparse.issparse(X) and np.isnan(X.data).any():
+        if not estimator.sparse_missing:
+            raise ValueError(
+                "Input X contains NaN although it is sparse; leave out what is missing "
+                "and set sparse_missing=True, which takes what is absent for missing"
+            )
+        X = X.copy()
+        known = np.concatenate([[0], np.cumsum(~np.isnan(X.data))])
+        X.indices, X.data = (
+            X.indices[~np.isnan(X.data)],
+            X.data[~np.isnan(X.data)],
+        )
+        X.indptr = known[X.indptr].astype(X.indptr.dtype)
+    # nan compares as neither.
+    values = X.data if sparse.issparse(X) else X
+    if (values < 0).any():
+        raise ValueError(f"Negative values in data passed to {name} (input X).")
     if not reset:
         return X
     largest = largest_entry(X)
@@ -75,7 +92,7 @@ def validate_samples(estimator: Any, X: Any, reset: bool) -> Any:
 def largest_entry(X: Any) -> float:
     """Return the largest entry of nonnegative data, 0 if there is none."""
     values = X.data if sparse.issparse(X) else X
-    return float(values.max(initial=0.0))
+    return float(np.fmax.reduce(values, axis=None, initial=0.0))
 
 
 def check_start(

@@ -54,6 +54,7 @@ def read_data(
     drop: Sequence[str] = (),
     header: bool | None = None,
     sample_weight: str | None = None,
+    allow_missing: bool = False,
 ) -> Data:
     """Read samples and the agents' labels.
 
@@ -70,6 +71,8 @@ def read_data(
         As for `read_table`.
     sample_weight : str or None, default=None
         A column of the file, or another file, as for `agents`; of numbers.
+    allow_missing : bool, default=False
+        Whether nan is let through.
 
     Returns
     -------
@@ -105,11 +108,11 @@ def read_data(
         names = [names[k] for k in kept]
     if is_table:
         X = numeric_frame(path, X)
-        _check_entries(path, X.to_numpy(), names)
+        _check_entries(path, X.to_numpy(), names, allow_missing)
         # Numbers are no names that an estimator would keep.
         X = X if all(isinstance(name, str) for name in names) else X.to_numpy()
     else:
-        _check_entries(path, X, names)
+        _check_entries(path, X, names, allow_missing)
     if labels is not None and len(labels) != X.shape[0]:
         raise CommandError(
             f"{agents}: has {len(labels)} labels, but {path} has {X.shape[0]} samples"
@@ -224,11 +227,16 @@ def _column_labels(path: Path, X: Any, column: int, agents: str) -> list[Any]:
     return as_integers(labels) if texts else labels
 
 
-def _check_entries(path: Path, X: Any, names: Sequence[Any]) -> None:
+def _check_entries(
+    path: Path, X: Any, names: Sequence[Any], allow_missing: bool
+) -> None:
     """Refuse entries that are missing, infinite or negative, and say where."""
     values = X.data if sparse.issparse(X) else X
     for fault, wrong in (
-        ("entries that are missing or infinite", ~np.isfinite(values)),
+        (
+            "entries that are missing or infinite",
+            np.isinf(values) if allow_missing else ~np.isfinite(values),
+        ),
         ("negative entries", values < 0),
     ):
         if not wrong.any():

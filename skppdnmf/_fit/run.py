@@ -18,6 +18,7 @@ from .._federation.membership import Membership
 from .._federation.memo import Memo
 from .._federation.traffic import Traffic
 from .._nmf.admm import squared_norm
+from .._nmf.observed import zero_filled
 from .._protocol import Computed, FitProtocol, Hooks, Plan, Setting
 from .._warn import warn_user
 from ..exceptions import DropoutError, PrivacyWarning
@@ -97,11 +98,12 @@ def run_fit(
     """
     estimator = setting.estimator
     parts = [X[rows] for rows in partition.samples]
-    norms = [squared_norm(part) for part in parts]
+    known = zero_filled(X)
+    norms = [squared_norm(known[rows]) for rows in partition.samples]
     if weights is not None:
         norms = [
-            squared_norm(scale_rows(part, np.sqrt(weights[rows])))
-            for part, rows in zip(parts, partition.samples, strict=True)
+            squared_norm(scale_rows(known[rows], np.sqrt(weights[rows])))
+            for rows in partition.samples
         ]
         parts = [
             WeightedSamples(part, weights[rows])
@@ -110,7 +112,7 @@ def run_fit(
     names = [f"agent {label!r}" for label in partition.labels]
     if recorder is not None:
         recorder.begin(setting, plan, partition.labels, parts)
-    whole = squared_norm(X) if weights is None else sum(norms)
+    whole = squared_norm(known) if weights is None else sum(norms)
     watch = Observer(whole, norms)
     max_iter = int(estimator.max_iter)
     with Progress(estimator.verbose, max_iter) as progress:

@@ -4,7 +4,50 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from scipy import sparse
+
+from .._nmf.observed import has_gaps
 from .protocols import protocol_of
+
+
+def missing_entries(estimator: Any, X: Any) -> bool:
+    """Return whether entries of X are missing; refuse them where nothing fills them.
+
+    Parameters
+    ----------
+    estimator : PrivateDistributedNMF
+        With its parameters, each valid.
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
+        Validated data.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    ValueError
+        Without sums, with `epsilon`, or if no entry of X is observed.
+    """
+    missing = has_gaps(X) or (sparse.issparse(X) and estimator.sparse_missing)
+    if not missing:
+        return False
+    what = "sparse_missing=True" if sparse.issparse(X) else "Input X contains NaN"
+    if not protocol_of(estimator).sums:
+        raise ValueError(
+            f'{what}: with protocol="{estimator.protocol}" no entry may be missing; '
+            'protocol="secure-sum" fits the observed ones'
+        )
+    if estimator.epsilon is not None:
+        raise ValueError(
+            f"{what} with epsilon={estimator.epsilon:g}: the account of differential "
+            "privacy does not cover missing entries"
+        )
+    n_observed = X.nnz if sparse.issparse(X) else int((~np.isnan(X)).sum())
+    if not n_observed:
+        raise ValueError("no entry of X is observed")
+    return True
 
 
 def check_uses(estimator: Any, **given: Any) -> None:

@@ -18,13 +18,21 @@ from .._agent import Departure, Envelope, Report, Step
 from .._data.weights import WeightedSamples
 from .._nmf import admm
 from .._nmf.hals import hals
+from .._nmf.observed import descend_observed, observed_model, split_observed
 from .._protocol import call
 from ..exceptions import DropoutError
 from .correspondence import Correspondence, Learnt
 from .exchange import SecureSum, Total
 from .left_factor import LeftPath, row_norms
 from .limbs import to_limbs
-from .totals import HEADROOM, Totals, row_blocks, setup_words, squared_norms
+from .totals import (
+    HEADROOM,
+    ResidualTotals,
+    Totals,
+    row_blocks,
+    setup_words,
+    squared_norms,
+)
 
 Array = NDArray[np.float64]
 
@@ -76,6 +84,9 @@ class SumAgent:
         self._weights: Array | None = None
         if isinstance(X, WeightedSamples):
             X, self._weights = X
+        self._mask: Any = None  # of what is observed, if entries may be missing
+        if path.settings.missing:
+            X, self._mask = split_observed(X)
         self.X = X
         self.path = path
         self._compute = compute
@@ -86,6 +97,7 @@ class SumAgent:
         self._sum = secure_sum
         self._W = self._extrapolated = np.zeros((*path.point.shape[:2], X.shape[0]))
         self._share: Totals | None = None
+        self._errors: Array | None = None  # where entries are missing
         self._words = np.empty(0, dtype=np.uint64)
         # Samples and their unit; rounded as soon as all know by how much.
         self._sample_unit = 1.0
@@ -173,14 +185,21 @@ class SumAgent:
             self._solve_right(_FIRST_SWEEPS)
         else:
             # Alone, an agent has no need to round.
-            alone = self._share if self.path.settings.exact else None
+            alone: Any = self._share if self.path.settings.exact else None
+            if alone is not None and self._mask is not None:
+                errors = self._errors
+                if errors is None:
+                    errors = np.zeros(len(self._W))
+                alone = ResidualTotals(alone, errors)
             path = self.path = self._compute(
                 LeftPath.take, self.path, alone or total.words, total.fresh
             )
             report = self._end_iteration(total)
         if report is not None and report.final:
             return Learnt(None, report)
-        if total.step == 0 and not path.settings.exact and not self._sum.fresh:
+        settings = path.settings
+        rounds = not (settings.exact or settings.missing)
+        if total.step == 0 and rounds and not self._sum.fresh:
             # With the first totals goes the norm of what has been rounded; not over
             # other agents than those whose norm has been summed before.
             norm = path.fixed_point.rounded_norm_words(self._blocks, self._weights)
@@ -233,11 +252,13 @@ class SumAgent:
         """Report, and solve the right factors for the next points."""
         path = self.path
         if path.improved and self._share is not None:
-            gram, products, _ = self._share
+            gram, products = self._share.gram, self._share.products
             H = path.normalised
             inner = float(np.vdot(products[path.leader], H))
             outer = float(np.vdot(gram[path.leader], H @ H.T))
             self._squared_error = max(0.0, self._rounded_norm - 2.0 * inner + outer)
+            if self._errors is not None:
+                self._squared_error = float(self._errors[path.leader])
         report = Report(
             iteration=total.step,
             n_exchanges=max(0, self._sum.n_rounds - 1),
@@ -276,6 +297,9 @@ class SumAgent:
     def _solve_right(self, sweeps: int) -> None:
         """Solve the right factors for the points and form the next summand."""
         path = self.path
+        if self._mask is not None and path.iteration > 0:
+            self._solve_observed(2 * sweeps)
+            return
         point = path.point
         flat = point.reshape(-1, point.shape[-1])
         products = _right_products(self.X, flat * self._sample_unit)
@@ -306,17 +330,79 @@ class SumAgent:
         if self._notes is not None:
             self._notes.right_factors(point, self._extrapolated)
 
+    def _solve_observed(self, sweeps: int) -> None:
+        """Do so on the observed entries: the summand has what is left of them."""
+        path, X, unit = self.path, self.X, self._sample_unit
+        penalty, numbers = path.right, path.fixed_point
+        previous = self._W
+        self._W = np.stack(
+            [
+                descend_observed(
+                    X, self._mask, H, W.T / unit, sweeps, penalty.l1 / unit, penalty.l2
+                ).T
+                * unit
+                for H, W in zip(path.point, self._extrapolated, strict=True)
+            ]
+        )
+        step = (self._W - previous) * path.weights[:, None, None]
+        self._extrapolated = np.maximum(self._W + step, 0.0)
+        norms = row_norms(path.point)[:, :, None]
+        right = self._extrapolated * norms
+        for start in self._beyond_bound(right):
+            size = np.sqrt(self._bound() / np.square(right[start]).sum(axis=1).max())
+            right[start] = self._W[start] * norms[start]
+            right[start] *= min(1.0, 0.99 * size)
+        if not path.settings.exact:
+            right = numbers.round_right(right)
+        unscaled = np.divide(right, norms, out=np.zeros_like(right), where=norms > 0)
+        residuals, errors = [], np.zeros(len(right))
+        weights = 1.0 if self._weights is None else self._weights
+        for start, H in enumerate(path.point):
+            model = observed_model(unscaled[start].T / unit, H, self._mask)
+            residual = X - model
+            if not path.settings.exact:
+                residual = np.rint(residual)
+            residuals.append(residual)
+            errors[start] = float(np.sum(squared_norms(residual) * weights))
+        errors *= unit**2
+        self._errors = errors
+        if self._notes is not None:
+            self._notes.right_factors(path.point, self._extrapolated)
+        if path.settings.exact:
+            shares = [
+                self._exact_share(right[start : start + 1], residual)
+                for start, residual in enumerate(residuals)
+            ]
+            self._share = Totals(
+                np.concatenate([share.gram for share in shares]),
+                np.concatenate([share.products for share in shares]),
+                np.concatenate([share.sums for share in shares]),
+            )
+            return
+        blocks = [
+            row_blocks(residual, path.settings.n_max, self._counts())
+            for residual in residuals
+        ]
+        self._words, self._share = numbers.encode_residuals(
+            right, blocks, errors, self._weights
+        )
+
+    def _bound(self) -> float:
+        """Return the agent's share of the bound on the square of a right factor."""
+        headroom = HEADROOM * self.path.fixed_point.spare
+        return headroom**2 * self._squared_norm / self.path.point.shape[-1]
+
     def _beyond_bound(self, normalised: Array) -> NDArray[np.intp]:
         """Return the starts whose summand exceeds the agent's share of the bound."""
-        bound = HEADROOM**2 * self._squared_norm / self.path.point.shape[-1]
         squares = [normalised, normalised]
         if self._weights is not None:
             squares[0] = normalised * self._weights
         largest = np.einsum("skn,skn->sk", *squares).max(axis=1)
-        return np.flatnonzero(~(largest <= bound))
+        return np.flatnonzero(~(largest <= self._bound()))
 
-    def _exact_share(self, normalised: Array) -> Totals:
+    def _exact_share(self, normalised: Array, X: Any = None) -> Totals:
         """Return the totals of the agent alone, not rounded."""
+        X = self.X if X is None else X
         n_starts, n_components, n_samples = normalised.shape
         counted = normalised
         if self._weights is not None:
@@ -324,7 +410,7 @@ class SumAgent:
         flat = counted.reshape(n_starts * n_components, n_samples)
         return Totals(
             counted @ normalised.transpose(0, 2, 1),
-            _left_products(self.X, flat).reshape(self.path.point.shape),
+            _left_products(X, flat).reshape(n_starts, n_components, X.shape[1]),
             counted.sum(axis=2),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from .._nmf.hals import hals
 from .._nmf.penalties import Penalty, balance, left_penalty
 from .settings import PathSettings
-from .totals import FixedPoint, Totals, read_setup, read_weight
+from .totals import FixedPoint, ResidualTotals, Totals, read_setup, read_weight
 
 Array = NDArray[np.float64]
 
@@ -87,6 +88,7 @@ class LeftPath:
         self.H = starts[0]
         self.squared_norm = 0.0
         self._n_samples = 0
+        self._filled_norm: Array | None = None  # of samples that the model fills
         self.relative_error = np.nan
         self.improved = False
         self.leader = 0
@@ -145,12 +147,14 @@ class LeftPath:
         after.iteration = 0
         return after
 
-    def take(self, words: NDArray[np.uint64] | Totals, fresh: bool = False) -> LeftPath:
+    def take(
+        self, words: NDArray[np.uint64] | Totals | ResidualTotals, fresh: bool = False
+    ) -> LeftPath:
         """Take the totals of the next iteration and make the next step.
 
         Parameters
         ----------
-        words : ndarray of uint64, or Totals
+        words : ndarray of uint64, Totals or ResidualTotals
             The total, normalised to rows of H of root mean square 1; the first may
             begin with the squared norm of the rounded samples.
         fresh : bool, default=False
@@ -192,8 +196,13 @@ class LeftPath:
         after._refresh()
         return after
 
-    def _advance(self, words: NDArray[np.uint64] | Totals, fresh: bool) -> None:
+    def _advance(
+        self, words: NDArray[np.uint64] | Totals | ResidualTotals, fresh: bool
+    ) -> None:
         """Make the next step in a copy, whose arrays are those of the point before."""
+        errors: Array | None = None
+        if isinstance(words, ResidualTotals):
+            words, errors = words
         totals = words
         if not isinstance(totals, Totals) and len(totals) > self.n_words:
             norm, totals = np.split(totals, [len(totals) - self.n_words])
@@ -202,8 +211,12 @@ class LeftPath:
                 raise OverflowError(f"the total of ||X||^2 is {squared_norm}, rounded")
             self.squared_norm = squared_norm
         if not isinstance(totals, Totals):
+            if self.settings.missing:
+                errors = self.fixed_point.decode_errors(totals, self.n_starts)
             totals = self.fixed_point.decode(totals, self.n_starts)
         factors = self._inverse_norms()
+        if errors is not None:
+            totals = self._completed(totals, errors, factors)
         first = None
         if self.iteration == 0:
             first = self._balance(_scaled(totals, factors), self.point)
@@ -215,6 +228,21 @@ class LeftPath:
             self.divisors = self.divisors * first
         self.iteration += 1
         self._end_iteration()
+
+    def _completed(self, totals: Totals, errors: Array, factors: Array) -> Totals:
+        """Return the totals of samples whose missing entries the model fills.
+
+        At first they count as zeros, so that a feature that nobody has observed gets
+        zeros, for ever.
+        """
+        if self.iteration == 0:
+            self._filled_norm = np.full(self.n_starts, self.squared_norm)
+            return totals
+        H = self.point * factors[:, :, None]
+        model = totals.gram @ H
+        norm = errors + 2.0 * np.einsum("skf,skf->s", totals.products, H)
+        self._filled_norm = norm + np.einsum("skf,skf->s", model, H)
+        return totals._replace(products=totals.products + model)
 
     def _inverse_norms(self) -> Array:
         """Inverse row norms of the points; 0 for a component that is not used."""
@@ -266,7 +294,10 @@ class LeftPath:
     def _objective(self, totals: Totals, H: Array) -> Array:
         """Half the squared error and the penalties, for each start."""
         right = self.settings.right_penalty
-        squared = self.squared_norm - 2.0 * np.einsum("skf,skf->s", totals.products, H)
+        norm: Any = self.squared_norm
+        if self._filled_norm is not None:
+            norm = self._filled_norm
+        squared = norm - 2.0 * np.einsum("skf,skf->s", totals.products, H)
         squared += np.einsum("skl,skf,slf->s", totals.gram, H, H, optimize=True)
         objective = 0.5 * squared
         if right.l1 or right.l2:
@@ -279,9 +310,10 @@ class LeftPath:
 
     def _relative_error(self, totals: Totals, H: Array, start: int) -> float:
         """Return ``||X - W H|| / ||X||`` of all agents, without penalties."""
-        squared = self.squared_norm - 2.0 * float(
-            np.vdot(totals.products[start], H[start])
-        )
+        norm = self.squared_norm
+        if self._filled_norm is not None:
+            norm = float(self._filled_norm[start])
+        squared = norm - 2.0 * float(np.vdot(totals.products[start], H[start]))
         squared += float(np.vdot(totals.gram[start], H[start] @ H[start].T))
         return float(np.sqrt(max(0.0, squared) / (self.squared_norm or 1.0)))
 

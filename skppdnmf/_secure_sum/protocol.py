@@ -11,6 +11,7 @@ import numpy as np
 from .._agent import Agent, Report
 from .._data.graph import Network
 from .._data.partition import Partition
+from .._nmf.observed import zero_filled
 from .._protocol import Cost, Hooks, Plan, Setting
 from .._warn import warn_user
 from .build import make_sum_agents
@@ -67,7 +68,11 @@ class SecureSumProtocol:
         settings: PathSettings | NoiseSettings
         if estimator.epsilon is None:
             settings = settings_of(
-                estimator, network.n_agents, start.shape[1], setting.weighted
+                estimator,
+                network.n_agents,
+                start.shape[1],
+                setting.weighted,
+                setting.missing,
             )
         else:
             settings = noise_settings_of(estimator, network.n_agents)
@@ -117,7 +122,7 @@ class SecureSumProtocol:
 
     def check_data(self, setting: Setting, X: Any) -> None:
         """Refuse a start with rows that no sample would ever use."""
-        used = np.asarray(X.sum(axis=0)).ravel() > 0
+        used = np.asarray(zero_filled(X).sum(axis=0)).ravel() > 0
         dead = np.flatnonzero(~setting.start[:, used].any(axis=1))
         dead = dead[dead >= count_fixed(setting.estimator)]
         if dead.size and used.any():

@@ -40,6 +40,8 @@ class PathSettings:
         Rows of the left factor, the first, that stay as they are.
     weighted : bool, default=False
         Whether samples have weights.
+    missing : bool, default=False
+        Whether entries may be missing.
     """
 
     n_agents: int
@@ -51,6 +53,7 @@ class PathSettings:
     l1_ratio: float
     n_fixed: int = 0
     weighted: bool = False
+    missing: bool = False
 
     @property
     def exact(self) -> bool:
@@ -141,7 +144,11 @@ def count_fixed(estimator: Any) -> int:
 
 
 def settings_of(
-    estimator: Any, n_agents: int, n_features: int, weighted: bool = False
+    estimator: Any,
+    n_agents: int,
+    n_features: int,
+    weighted: bool = False,
+    missing: bool = False,
 ) -> PathSettings:
     """Return the estimator's parameters that the secure sum reads.
 
@@ -151,8 +158,8 @@ def settings_of(
         With its parameters.
     n_agents, n_features : int
         Sizes.
-    weighted : bool, default=False
-        Whether samples have weights.
+    weighted, missing : bool, default=False
+        Whether samples have weights, and whether entries may be missing.
 
     Returns
     -------
@@ -170,6 +177,7 @@ def settings_of(
         l1_ratio=float(estimator.l1_ratio),
         n_fixed=count_fixed(estimator),
         weighted=weighted,
+        missing=missing,
     )
 
 

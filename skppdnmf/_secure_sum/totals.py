@@ -26,6 +26,10 @@ _SAMPLE_SCALE = 2.0**20
 # So many times n_max the entries of right factors are taken to be at most, in their
 # units (64 times the root mean square), when products are summed in doubles.
 _LARGEST_RIGHT = 4.0
+# Right factors of samples of which little is observed are larger, by up to this.
+_SPARE = 8.0
+# Units of the squared error on observed entries, in ``||X||^2``.
+_ERROR_BITS = 40
 SETUP_WORDS = N_LIMBS + 1
 
 
@@ -45,6 +49,21 @@ class Totals(NamedTuple):
     gram: Array
     products: Array
     sums: Array
+
+
+class ResidualTotals(NamedTuple):
+    """What an exchange brings where entries may be missing.
+
+    Parameters
+    ----------
+    totals : Totals
+        With products of the right factors and what is left of the observed entries.
+    errors : ndarray of shape (S,)
+        Squared errors on them.
+    """
+
+    totals: Totals
+    errors: Array
 
 
 def _rounded_down(value: float) -> str:
@@ -126,15 +145,26 @@ class FixedPoint:
         Fixed-point scale.
     with_sums : bool
         Whether the right factors' column sums are sent, too.
+    missing : bool, default=False
+        Whether entries may be missing: a squared error is sent, too, and right factors
+        are rounded to eight times as much.
     """
 
     def __init__(
-        self, n_components: int, n_features: int, n_max: float, with_sums: bool
+        self,
+        n_components: int,
+        n_features: int,
+        n_max: float,
+        with_sums: bool,
+        missing: bool = False,
     ) -> None:
         self.n_components = n_components
         self.n_features = n_features
         self.n_max = n_max
         self.with_sums = with_sums
+        self.missing = missing
+        self.spare = _SPARE if missing else 1.0
+        self.error_unit = 1.0
         self._upper = np.triu_indices(n_components)
         self.right_unit = self.sample_unit = self.weight_unit = 1.0
 
@@ -156,7 +186,8 @@ class FixedPoint:
         FixedPoint
         """
         n_max = 1.0 if settings.exact else settings.n_max
-        return cls(n_components, n_features, n_max, settings.right_penalty.l1 > 0)
+        with_sums = settings.right_penalty.l1 > 0
+        return cls(n_components, n_features, n_max, with_sums, settings.missing)
 
     def check(self, n_samples: int) -> None:
         """Refuse a scale under which a total could wrap.
@@ -221,6 +252,8 @@ class FixedPoint:
         K, F = self.n_components, self.n_features
         norm = math.sqrt(squared_norm) or 1.0
         bounded.right_unit = _LARGEST / self.n_max * norm / math.sqrt(n * K * F)
+        bounded.right_unit *= self.spare
+        bounded.error_unit = norm * norm / 2.0**_ERROR_BITS * bounded.weight_unit
         bounded.sample_unit = norm / math.sqrt(n * F) / _SAMPLE_SCALE
         return bounded
 
@@ -229,11 +262,11 @@ class FixedPoint:
         """Words that one start takes."""
         K = self.n_components
         n_words = K * (K + 1) // 2 + K * self.n_features
-        return n_words + (K if self.with_sums else 0)
+        return n_words + (K if self.with_sums else 0) + self.missing
 
     def resolution(self) -> float:
         """Size of what rounding makes of the objective, in units of ``||X||^2``."""
-        return (_LARGEST / self.n_max) ** 2 / 12.0
+        return (_LARGEST / self.n_max * self.spare) ** 2 / 12.0
 
     def rounded_norm_words(
         self, blocks: list[Any], weights: Array | None = None
@@ -297,6 +330,51 @@ class FixedPoint:
         share : Totals
             The same in numbers.
         """
+        whole = self._whole(right, blocks, weights)
+        return self._words(*whole, np.zeros(len(right))), self._numbers(*whole)
+
+    def encode_residuals(
+        self,
+        right: Array,
+        blocks: list[list[Any]],
+        errors: Array,
+        weights: Array | None = None,
+    ) -> tuple[Words, Totals]:
+        """Return a summand in which the samples are what is left of them, by start.
+
+        Parameters
+        ----------
+        right : ndarray of shape (S, K, n_i)
+            As for `encode`.
+        blocks : list of list of ndarray or sparse matrix
+            For each start its rounded residuals, in `row_blocks`.
+        errors : ndarray of shape (S,)
+            Squared errors on observed entries.
+        weights : ndarray of shape (n_i,) or None, default=None
+            Of the samples.
+
+        Returns
+        -------
+        words, share
+            As for `encode`.
+        """
+        wholes = [
+            self._whole(right[s : s + 1], own, weights) for s, own in enumerate(blocks)
+        ]
+        parts = zip(*wholes, strict=True)
+        gram, products, sums = (np.concatenate(one) for one in parts)
+        errors = np.minimum(np.rint(errors / self.error_unit), 2.0**TOTAL_BITS / 64)
+        words = self._words(gram, products, sums, errors)
+        return words, self._numbers(gram, products, sums)
+
+    def round_right(self, right: Array) -> Array:
+        """Return right factors as the words hold them."""
+        return np.rint(right / self.right_unit) * self.right_unit
+
+    def _whole(
+        self, right: Array, blocks: list[Any], weights: Array | None
+    ) -> tuple[Any, Any, Any]:
+        """Return totals in whole numbers."""
         K, F = self.n_components, self.n_features
         n_starts = len(right)
         whole = np.rint(right / self.right_unit)
@@ -320,11 +398,16 @@ class FixedPoint:
             other = counted[:, :, start : start + n_rows]
             gram += _as_integers(other @ part.transpose(0, 2, 1))
         sums = counted.sum(axis=2).astype(np.int64)
+        return gram, products.reshape(n_starts, K, F), sums
+
+    def _words(self, gram: Any, products: Any, sums: Any, errors: Array) -> Words:
+        """Return the words of whole numbers."""
         parts = [gram[:, self._upper[0], self._upper[1]], products]
         if self.with_sums:
             parts.append(sums)
-        words = np.concatenate([part.ravel() for part in parts]).view(np.uint64)
-        return words, self._numbers(gram, products.reshape(n_starts, K, F), sums)
+        if self.missing:
+            parts.append(errors.astype(np.int64))
+        return np.concatenate([part.ravel() for part in parts]).view(np.uint64)
 
     def _numbers(self, gram: Any, products: Any, sums: Any) -> Totals:
         """Return totals from whole numbers."""
@@ -351,6 +434,8 @@ class FixedPoint:
         K, F = self.n_components, self.n_features
         ends = np.cumsum([n_starts * K * (K + 1) // 2, n_starts * K * F])
         upper, products, sums = np.split(words.view(np.int64), ends)
+        if self.missing:
+            sums = sums[: len(sums) - n_starts]
         gram = np.zeros((n_starts, K, K))
         rows, columns = self._upper
         gram[:, rows, columns] = upper.reshape(n_starts, -1)
@@ -360,6 +445,23 @@ class FixedPoint:
         return self._numbers(
             gram, products.reshape(n_starts, K, F), sums.reshape(n_starts, K)
         )
+
+    def decode_errors(self, words: Words, n_starts: int) -> Array:
+        """Return the squared errors on observed entries from the sum of the words.
+
+        Parameters
+        ----------
+        words : ndarray of uint64
+            The sum.
+        n_starts : int
+            Number of starts S in it.
+
+        Returns
+        -------
+        ndarray of shape (S,)
+        """
+        errors = words[-n_starts:].view(np.int64).astype(np.float64)
+        return errors * self.error_unit
 
 
 def _as_integers(whole: Array) -> NDArray[np.int64]:

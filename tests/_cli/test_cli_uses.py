@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from _cli_runner import refused, samples, succeeded, table
 from numpy.testing import assert_allclose
+from scipy import sparse
 
 from skppdnmf import PrivateDistributedNMF
 
@@ -72,3 +73,25 @@ def test_known_components(tmp_path):
     found = components(tmp_path / "out.npz")
     assert_allclose(found[0], known[0] / 8)
     assert_allclose(found.sum(axis=1), 1)
+
+
+def test_empty_cells_are_missing(tmp_path):
+    X = samples()
+    X[0, 0] = X[5, 2] = np.nan
+    frame = table()
+    frame[list("abcde")] = X
+    frame.to_csv(tmp_path / "gaps.csv", index=False)
+    start = ("fit", tmp_path / "gaps.csv", "--agents", "site")
+    succeeded(*start, *SUMS, "--out", tmp_path / "out.npz")
+    expected = own(None).fit(X, agents=frame["site"].tolist())
+    assert_allclose(components(tmp_path / "out.npz"), expected.components_)
+    assert "missing or infinite" in refused(*start, "--protocol", "consensus")
+
+
+def test_absent_entries_of_a_sparse_file(tmp_path):
+    X = sparse.csr_array(samples() * (samples(seed=1) < 1))
+    sparse.save_npz(tmp_path / "X.npz", X)
+    start = ("fit", tmp_path / "X.npz", *SUMS, "--out", tmp_path / "out.npz")
+    succeeded(*start, "--sparse-missing", "true")
+    expected = own(None, sparse_missing=True).fit(X)
+    assert_allclose(components(tmp_path / "out.npz"), expected.components_)

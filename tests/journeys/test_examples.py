@@ -118,6 +118,15 @@ def check_text(text):
         assert len(found) == 1, f"{topic}: {found}"
 
 
+def check_sensors(text):
+    private = numbers(text.split("nobody shows:")[1].splitlines()[0])[-1]
+    mean, zero = (
+        numbers(text.split(f"{name}:")[1].splitlines()[0])[-1]
+        for name in ("daily mean of the sensor", "gaps as zeros, pooled NMF")
+    )
+    assert private < 0.1 < 0.3 * min(mean, zero) + 0.07
+
+
 def check_spectra(text):
     assert "known spectra kept: True" in text
     fixed = numbers(text.split("known fixed:")[1].splitlines()[0])
