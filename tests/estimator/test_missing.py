@@ -220,7 +220,7 @@ def test_tags():
 
 def test_refusals():
     _, X = low_rank(n=40)
-    plain = PrivateDistributedNMF(2, encryption=None)
+    plain = PrivateDistributedNMF(2, encryption=None, max_iter=2, tol=0)
     with pytest.raises(ValueError, match=r'contains NaN.*protocol="secure-sum"'):
         plain.fit(X)
     with pytest.raises(ValueError, match="contains NaN"):
