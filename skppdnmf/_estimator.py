@@ -46,6 +46,7 @@ from ._nmf.admm import squared_norm, squared_residual
 from ._nmf.nnls import solve_nnls
 from ._nmf.observed import observed_errors, solve_observed
 from ._nmf.penalties import right_penalty
+from ._nmf.threads import single_threaded
 from ._paillier.keys import SCHEMES
 from ._paillier.primes import MIN_KEY_SIZE
 from ._protocol import Setting
@@ -546,6 +547,7 @@ class PrivateDistributedNMF(
         return _wrap_data_with_container("transform", W, stacked, self)
 
     @keeps_what_was_fitted
+    @single_threaded()
     def _fit(self, X, y, agents, recorder=None, sample_weight=None):
         """Factorise X; return the right factor, and X with its parts stacked.
 
@@ -672,6 +674,7 @@ class PrivateDistributedNMF(
             X, W = scale_rows(X.astype(np.float64), root), W * root[:, None]
         return squared_norm(X), squared_residual(X, W, H)
 
+    @single_threaded()
     def transform(self, X):
         """Solve each sample's nonnegative least squares problem exactly.
 
@@ -716,6 +719,7 @@ class PrivateDistributedNMF(
         W = W.astype(data.dtype, copy=False)
         return self._with_labels(W, stacked) if is_parts(X) else W
 
+    @single_threaded()
     def inverse_transform(self, X):
         """Return data from a right factor.
 
@@ -753,6 +757,7 @@ class PrivateDistributedNMF(
             )
         return X @ self.components_
 
+    @single_threaded()
     def score(self, X, y=None, sample_weight=None):
         """Return minus the relative reconstruction error; greater is better.
 

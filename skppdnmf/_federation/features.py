@@ -125,7 +125,7 @@ class FeatureAgent:
         rest = []
         for envelope in envelopes:
             if envelope.kind == FEATURES:
-                self._address.admit(envelope)
+                self._address.admit([envelope])
                 self._compare(envelope)
             else:
                 rest.append(envelope)

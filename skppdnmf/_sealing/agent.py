@@ -337,7 +337,7 @@ class SealedAgent:
                 f"{envelope.run.hex()}, this is {self._credentials.run.hex()}",
                 sender=envelope.sender,
             )
-        self._address.admit(envelope)
+        self._address.admit([envelope])
         if not isinstance(envelope.body, bytes):
             envelope = envelope._replace(body=envelope.body.to_bytes())
         if envelope.sender not in self._members:
