@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from joblib import Parallel, delayed, effective_n_jobs
-from joblib.parallel import get_active_backend
+from joblib.parallel import BACKENDS, get_active_backend
 
 from .._agent import Agent, Departure, Envelope, Report, Step
 from .._nmf.threads import single_threaded
@@ -22,6 +22,8 @@ from ..exceptions import (
 )
 from .membership import Membership
 from .traffic import Traffic
+from .turns import Answer, Call, take_turn
+from .workers import Workers
 
 Reports = list[Report | None]
 Observer = Callable[[Reports, int], bool]
@@ -53,18 +55,13 @@ class Outcome(NamedTuple):
     membership: Membership
 
 
-# A party, what has arrived for it (None: nothing ever), and whether it may leave.
-Call = tuple[Any, list[Envelope] | None, bool]
-# The party after its turn, its step, and why it is lost.
-Answer = tuple[Any, Step, Exception | None]
-
-
 def run_local(
     agents: Sequence[Agent],
     names: Sequence[str],
     *,
     n_jobs: int | None = None,
     prefer: str = "threads",
+    loads: Sequence[float] | None = None,
     **given: Any,
 ) -> Outcome:
     """Run all agents to the end, with joblib.
@@ -76,7 +73,10 @@ def run_local(
     n_jobs : int or None, default=None
         Agents that run side by side. The result does not depend on it.
     prefer : {"threads", "processes"}, default="threads"
-        Where they run, unless `joblib.parallel_config` has chosen a backend.
+        Where they run, unless `joblib.parallel_config` has chosen a backend. In
+        processes of this machine each agent stays where it is.
+    loads : sequence of float or None, default=None
+        How much work each agent has beside the others; all the same by default.
     **given
         Other parameters of `run_agents`.
 
@@ -94,6 +94,9 @@ def run_local(
     n_workers = min(effective_n_jobs(n_jobs), len(agents))
     backend, _ = get_active_backend(prefer=prefer)
     threads = getattr(backend, "supports_sharedmem", False)
+    if n_workers > 1 and type(backend) is BACKENDS["loky"]:
+        with Workers(n_workers, loads or [1.0] * len(agents)) as workers:
+            return run_agents(agents, names, workers, **given)
     with (
         single_threaded(),
         Parallel(n_jobs=n_workers, prefer=prefer, max_nbytes=None) as parallel,
@@ -257,22 +260,6 @@ def _deliver(
                 f"{len(names)}",
                 sender=sender,
             )
-
-
-def take_turn(
-    party: Any, arrived: list[Envelope] | None, may_leave: bool
-) -> tuple[Any, Step, Exception | None]:
-    """Let one agent go on, where the linear algebra has one thread already.
-
-    What an agent refuses before it has begun is no departure.
-    """
-    try:
-        step = party.start() if arrived is None else party.advance(arrived)
-    except (AgentLost, CorruptedMessageError) as error:
-        if not may_leave or arrived is None:
-            raise
-        return party, Step([]), error
-    return party, step, None
 
 
 def _advance(

@@ -140,6 +140,8 @@ def run_fit(
             names,
             n_jobs=estimator.n_jobs,
             prefer=plan.backend,
+            # Each answers as many as it asks; its own steps are little beside that.
+            loads=[1.0 + degree for degree in setting.network.degrees.tolist()],
             observer=observe,
             on_dropout=plan.on_dropout,
             check_departure=lambda left: _check_departure(partition, left),
