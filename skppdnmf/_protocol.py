@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ._agent import Agent, Report
 from ._data.graph import Network
 from ._data.partition import Partition
+from ._sealing.credentials import Credentials
 
 
 class Seeds(NamedTuple):
@@ -85,6 +86,11 @@ def call(function: Callable[..., Any], *given: Any) -> Any:
     return function(*given)
 
 
+def nobody(number: int) -> None:
+    """Return no credentials."""
+    return
+
+
 @dataclass(frozen=True)
 class Hooks:
     """What a run in one process hands to its agents when they are built.
@@ -96,12 +102,16 @@ class Hooks:
         returns: agents of one process need not compute it each.
     recorder : object or None, default=None
         Of an audit; ``recorder.of(number)`` takes notes for one agent.
+    credentials : callable, default=nobody
+        ``credentials(number)`` returns the `Credentials` with which an agent signs
+        what goes farther than its neighbours, or None.
     observed : bool, default=True
         Whether reports tell the observer what only a run in one process may know.
     """
 
     compute: Callable[..., Any] = call
     recorder: Any = None
+    credentials: Callable[[int], Credentials | None] = nobody
     observed: bool = True
 
 

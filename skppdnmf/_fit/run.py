@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._agent import RUN_ID_BYTES, Report
+from .._agent import Report
 from .._data.partition import LEAST_HOLDERS, Partition
 from .._data.weights import WeightedSamples, scale_rows
 from .._federation.local import Outcome, run_local
@@ -20,6 +19,7 @@ from .._federation.traffic import Traffic
 from .._nmf.admm import squared_norm
 from .._nmf.observed import zero_filled
 from .._protocol import Computed, FitProtocol, Hooks, Plan, Setting
+from .._sealing.credentials import LocalCredentials, new_run
 from .._warn import warn_user
 from ..exceptions import DropoutError, PrivacyWarning
 from .callbacks import FitCallbacks
@@ -132,8 +132,9 @@ def run_fit(
             outcome = _outcome(plan.run(parts, names, observe))
             return Fit(outcome, watch.rows)
         assert plan.build is not None
+        run = new_run()
         agents = plan.build(
-            parts, names, secrets.token_bytes(RUN_ID_BYTES), Hooks(Memo(), recorder)
+            parts, names, run, Hooks(Memo(), recorder, LocalCredentials(names, run))
         )
         outcome = run_local(
             agents,

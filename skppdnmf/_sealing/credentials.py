@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from .._agent import RUN_ID_BYTES
@@ -105,6 +106,12 @@ class Credentials:
         self.facts = Facts({**facts, **known})
         self._verified = Verified() if verified is None else verified
 
+    def of(self, identity: Identity, number: int) -> Credentials:
+        """Return those of another site of the same process."""
+        other = copy(self)
+        other.identity, other.number = identity, number
+        return other
+
     def sign(self, purpose: bytes, *fields: bytes) -> bytes:
         """Sign fields for one purpose.
 
@@ -195,10 +202,10 @@ class Credentials:
         return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
 
 
-def credentials_of_one_process(
-    names: Sequence[str], run: bytes, facts: Mapping[str, Any]
-) -> list[Credentials]:
-    """Make identities on the fly for agents that share a process.
+class LocalCredentials:
+    """Identities made on the fly for agents that share a process, when first asked for.
+
+    They remember together what has been verified.
 
     Parameters
     ----------
@@ -206,20 +213,38 @@ def credentials_of_one_process(
         Of the agents, each another.
     run : bytes
         16 bytes that name the run.
-    facts : mapping from str to object
-        The run's public facts.
+    facts : mapping from str to object or None, default=None
+        The run's public facts; none where nobody could have others.
 
-    Returns
-    -------
-    list of Credentials
-        Of agent i the i-th; they remember together what has been verified.
+    Examples
+    --------
+    >>> from skppdnmf._sealing.credentials import LocalCredentials
+    >>> credentials = LocalCredentials(["a", "b"], bytes(16))
+    >>> credentials(1).number, credentials(1) is credentials(1)
+    (1, True)
     """
-    identities = [Identity.new() for _ in names]
-    roster = Roster(
-        {name: one.public for name, one in zip(names, identities, strict=True)}
-    )
-    verified = Verified()
-    return [Credentials(one, roster, run, facts, verified) for one in identities]
+
+    def __init__(
+        self, names: Sequence[str], run: bytes, facts: Mapping[str, Any] | None = None
+    ) -> None:
+        self._names = list(names)
+        self._run = run
+        self._facts = facts or {}
+        self._made: list[Credentials] = []
+
+    def __call__(self, number: int) -> Credentials:
+        """Return the credentials of one agent."""
+        if not self._made:
+            identities = [Identity.new() for _ in self._names]
+            roster = Roster(
+                {
+                    name: one.public
+                    for name, one in zip(self._names, identities, strict=True)
+                }
+            )
+            first = Credentials(identities[0], roster, self._run, self._facts)
+            self._made = [first.of(one, i) for i, one in enumerate(identities)]
+        return self._made[number]
 
 
 def new_run() -> bytes:

@@ -20,6 +20,7 @@ from .._nmf import admm
 from .._nmf.hals import hals
 from .._nmf.observed import descend_observed, observed_model, split_observed
 from .._protocol import call
+from .._sealing.transcript import Transcript
 from ..exceptions import DropoutError
 from .correspondence import Correspondence, Learnt
 from .exchange import SecureSum, Total
@@ -283,6 +284,11 @@ class SumAgent:
             self._extrapolated = self._extrapolated / path.divisors[:, :, None]
         self._solve_right(_SWEEPS)
         return report
+
+    @property
+    def transcript(self) -> Transcript:
+        """What the agent has been told."""
+        return self._sum.transcript
 
     @property
     def finished(self) -> bool:

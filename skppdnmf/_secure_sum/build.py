@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from .._agent import Agent
 from .._data.graph import Network
-from .._protocol import call
+from .._protocol import call, nobody
+from .._sealing.credentials import Credentials
 from .agent import SumAgent
 from .exchange import SecureSum
 from .key_graph import key_graph_of
@@ -33,6 +34,7 @@ def make_sum_agents(
     compute: Callable[..., Any] = call,
     recorder: Any = None,
     numbers: Sequence[int] | None = None,
+    credentials: Callable[[int], Credentials | None] = nobody,
 ) -> list[Agent]:
     """Make one agent for each part of the data.
 
@@ -60,6 +62,8 @@ def make_sum_agents(
         Of an audit.
     numbers : sequence of int or None, default=None
         Whose the parts are. None makes all agents of the roster.
+    credentials : callable, default=nobody
+        As in `skppdnmf._protocol.Hooks`.
 
     Returns
     -------
@@ -86,7 +90,13 @@ def make_sum_agents(
     for i, part in zip(numbers, parts, strict=True):
         notes = None if recorder is None else recorder.of(i)
         sums = SecureSum(
-            i, names[i], trees, key_graph, network.neighbours[i].tolist(), notes
+            i,
+            names[i],
+            trees,
+            key_graph,
+            network.neighbours[i].tolist(),
+            notes,
+            credentials(i),
         )
         neighbours = network.neighbours[i].tolist()
         agents.append(

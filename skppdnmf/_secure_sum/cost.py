@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._data.graph import Network
 from .left_factor import starts_after
 from .limbs import N_LIMBS
-from .messages import KEY_ENTRY_BYTES, SUM_HEADER_BYTES, WORD_BYTES
+from .messages import KEY_ENTRY_BYTES, SIGNED_BYTES, SUM_HEADER_BYTES, WORD_BYTES
 from .totals import SETUP_WORDS
 from .tree import SpanningTrees
 
@@ -66,6 +66,7 @@ def count_bytes_of(network: Network, words: int, n_sums: int) -> int:
     keys = sum(below[agent] for agent in below if agent != tree.root)
     keys += n_links * network.n_agents
     n_messages = 2 * n_links * (n_sums + 1)
-    n_bytes = n_messages * SUM_HEADER_BYTES + keys * KEY_ENTRY_BYTES
+    n_bytes = n_messages * SUM_HEADER_BYTES
+    n_bytes += keys * (KEY_ENTRY_BYTES + SIGNED_BYTES)
     n_bytes += 2 * n_links * words * WORD_BYTES
     return n_bytes

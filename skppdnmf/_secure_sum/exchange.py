@@ -2,8 +2,8 @@
 
 The stages are those of Bonawitz et al. (CCS 2017) as far as both have them: keys are
 advertised, masked inputs collected. Nothing is unmasked by others: when an agent is
-lost a sum is void, the agents bring each other to the last total and begin anew, with
-other summands.
+lost a sum is void, the agents bring each other to the last total, advertise new keys
+and begin anew, with other summands.
 """
 
 from __future__ import annotations
@@ -16,8 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._agent import Letters
-from ..exceptions import CorruptedMessageError, DropoutError
+from .._agent import RUN_ID_BYTES, Letters
+from .._sealing.credentials import Credentials
+from .._sealing.transcript import Transcript
+from ..exceptions import (
+    CorruptedMessageError,
+    DropoutError,
+    ForgedMessageError,
+    TranscriptMismatchError,
+)
 from .key_graph import keys_connected
 from .masks import PairwiseMasks
 from .messages import (
@@ -28,6 +35,7 @@ from .messages import (
     SUM_DOWN,
     SUM_KIND_NAMES,
     SUM_UP,
+    TOLD_BYTES,
     SumMessage,
 )
 from .tree import Tree
@@ -53,6 +61,7 @@ _TOTALS = (SUM_DOWN, STATE_UP, STATE_DOWN)  # what links hide from others
 _EPOCH_BITS = 32
 _KIND_BITS = 61
 _NO_WORDS = np.empty(0, dtype=np.uint64)
+_PURPOSE = b"mask key"
 
 
 class Total(NamedTuple):
@@ -100,9 +109,14 @@ class SecureSum:
         None for everybody.
     notes : object or None, default=None
         Of an audit, which is told of keys, summands and totals.
+    credentials : Credentials or None, default=None
+        With which the agent signs its keys and verifies the others'; None takes them
+        unsigned.
 
     Attributes
     ----------
+    transcript : Transcript
+        What the agent has been told: members and totals.
     n_rounds : int
         Sums in which the agent has taken part, those given up included.
     awaits_summand : bool
@@ -143,7 +157,14 @@ class SecureSum:
         key_graph: list[NDArray[np.intp]],
         neighbours: Sequence[int] | None = None,
         notes: Any = None,
+        credentials: Credentials | None = None,
     ) -> None:
+        everybody = range(len(key_graph))
+        if credentials is None:
+            self.transcript = Transcript(bytes(RUN_ID_BYTES), b"", everybody)
+        else:
+            self.transcript = credentials.transcript(everybody)
+        self._credentials = credentials
         self.number = number
         self.name = name
         self._trees = trees
@@ -158,6 +179,9 @@ class SecureSum:
         self._words = self._last = _NO_WORDS
         self._stopping = self._last_of_all = False
         self._learnt = -1
+        # Epoch and number of the last sum to which it has contributed.
+        self._contributed = 0, -1
+        self._to_resume: Total | None = None
         self.fresh = False
         self.awaits_summand = False
         self.lost: frozenset[int] = frozenset()
@@ -207,7 +231,17 @@ class SecureSum:
         -------
         list of (int, SumMessage)
             Receivers and messages.
+
+        Raises
+        ------
+        RuntimeError
+            If the agent has contributed to this sum: it does so once.
         """
+        if self.stage is not Stage.IDLE or self._over:
+            raise RuntimeError(
+                f"{self.name}: a summand in stage {self.stage.value!r}; it contributes "
+                "once to each sum, and to none after the last"
+            )
         self._words = words
         self.awaits_summand = False
         self._begin_sum()
@@ -265,10 +299,10 @@ class SecureSum:
         """Take note that others have dropped out: the present sum is void.
 
         The agents first bring each other to the last total that any of them has
-        learnt. Then they await a summand for the next sum, which is over those that
-        are left, with fresh masks. One that was lost may have learnt the total of the
-        sum that was given up: the difference of two totals of the same summands would
-        tell it the summand of any other that was lost.
+        learnt. Then they advertise new keys, under which all sign who is left, and
+        await a summand for the next sum. One that was lost may have learnt the total of
+        the sum that was given up: the difference of two totals of the same summands
+        would tell it the summand of any other that was lost.
 
         Parameters
         ----------
@@ -294,6 +328,7 @@ class SecureSum:
         self._dropped |= set(others)
         self._epoch += 1
         self._tree = self._trees(self._dropped)
+        self.transcript.depart(self._tree.children)
         if self._parent is None:  # one look at the whole key graph is enough
             self._check_keys()
         self._open(Stage.RECOVER_TOTAL)
@@ -317,14 +352,25 @@ class SecureSum:
     def _begin_keys(self) -> None:
         """Make a key pair and send the public key."""
         self._masks = PairwiseMasks(self.number)
-        self._keys = {self.number: self._masks.public_key}
+        public_key = self._masks.public_key
+        self._keys, self._signed = {self.number: public_key}, {}
+        if self._credentials is not None:
+            told = self.transcript.digest()
+            signature = self._credentials.sign(_PURPOSE, told, public_key)
+            self._signed = {self.number: told + signature}
         self._open(Stage.ADVERTISE_KEYS)
 
     def _begin_sum(self) -> None:
         """Mask the summand of the next sum."""
         self.n_rounds += not self.alone
+        mark = self._epoch, self._learnt + 1
+        if mark <= self._contributed:
+            raise RuntimeError(f"{self.name}: has contributed to sum {mark} before")
+        self._contributed = mark
         number = (self._epoch << _EPOCH_BITS) + self._learnt + 1
-        self._partial = self._masks.mask(self._words, number, self._peers(self.number))
+        self._partial = self._masks.mask(
+            self._words, number, self._peers(self.number), self.transcript.digest()
+        )
         if self._notes is not None:
             self._notes.summand(
                 self._learnt + 1, self._epoch, self._words, self._partial
@@ -388,7 +434,7 @@ class SecureSum:
         self._check(sender, message)  # what came early could not be checked then
         if message.kind in _TOTALS and len(message.words):
             number = _message_number(message)
-            words = self._masks.reveal(message.words, sender, number)
+            words = self._links.reveal(message.words, sender, number)
             message = replace(message, words=words)
         if message.kind != up:
             self._end(message)
@@ -397,6 +443,7 @@ class SecureSum:
         self._stopping |= message.last and message.kind == SUM_UP
         if self.stage is Stage.ADVERTISE_KEYS:
             self._keys.update(message.keys)
+            self._signed.update(message.signed)
         elif self.stage is Stage.COLLECT_MASKED_INPUTS:
             self._partial += message.words
         elif message.step > self._state[0]:
@@ -450,6 +497,49 @@ class SecureSum:
                 message,
                 f"public keys of agents {others[:5]}, not theirs to send",
             )
+        # What has gone up from here comes down as it was, the agent's own key first.
+        changed = [
+            agent
+            for agent, key in self._keys.items()
+            if message.keys.get(agent, key) != key
+        ]
+        if changed:
+            raise ForgedMessageError(
+                f"{self.name}: {SUM_KIND_NAMES[message.kind]} from agent {sender}, "
+                f"another public key of agents {sorted(changed)[:5]} than they sent",
+                sender=sender,
+            )
+        if self._credentials is not None:
+            used = expected
+            if message.kind == KEYS_DOWN and not self._epoch:
+                used = set(self._peers(self.number)) | set(self._linked(message.keys))
+            self._verify(sender, message, used - {self.number})
+
+    def _verify(
+        self, sender: int, message: SumMessage, agents: Collection[int]
+    ) -> None:
+        """Refuse keys that their owners have not signed for what all were told."""
+        credentials = self._credentials
+        assert credentials is not None
+        told = self.transcript.digest()
+        for agent in sorted(agents):
+            entry = message.signed.get(agent, b"")
+            here, signature = entry[:TOLD_BYTES], entry[TOLD_BYTES:]
+            if not credentials.is_signed(
+                agent, signature, _PURPOSE, here, message.keys[agent]
+            ):
+                raise ForgedMessageError(
+                    f"{self.name}: {SUM_KIND_NAMES[message.kind]} from agent {sender}, "
+                    f"a key of {credentials.name_of(agent)} that is not signed with "
+                    "its key of the roster for this run",
+                    sender=sender,
+                )
+            if here != told:
+                raise TranscriptMismatchError(
+                    f"{self.name} and {credentials.name_of(agent)} have not been told "
+                    f"of the same members and totals by epoch {self._epoch}",
+                    sender=agent,
+                )
 
     def _check_state(self, sender: int, message: SumMessage) -> None:
         """Refuse a total that nobody can have learnt: agents are at most one apart."""
@@ -491,16 +581,17 @@ class SecureSum:
         """All below have sent: send it up, or down from the root."""
         up, down = _KINDS[self.stage]
         step, words, keys, last = self._learnt + 1, _NO_WORDS, {}, False
+        signed: dict[int, bytes] = {}
         if self.stage is Stage.ADVERTISE_KEYS:
-            keys = self._keys
+            keys, signed = self._keys, self._signed
         elif self.stage is Stage.COLLECT_MASKED_INPUTS:
             words, last = self._partial, self._stopping
         else:
             step, words, last = self._state
         if self._parent is None:
-            self._end(SumMessage(down, self._epoch, step, words, keys, last))
+            self._end(SumMessage(down, self._epoch, step, words, keys, last, signed))
         else:
-            message = SumMessage(up, self._epoch, step, words, keys, last)
+            message = SumMessage(up, self._epoch, step, words, keys, last, signed)
             if up == STATE_UP:
                 message = self._hidden(message, self._parent)
             self._outbox.append((self._parent, message))
@@ -521,27 +612,41 @@ class SecureSum:
         if message.kind not in _TOTALS or not len(message.words):
             return message
         number = _message_number(message)
-        words = self._masks.hide(message.words, receiver, number)
+        words = self._links.hide(message.words, receiver, number)
         return replace(message, words=words)
 
     def _agree(self, keys: dict[int, bytes]) -> None:
         """Agree on seeds with those with whom the key graph says so."""
         if self._notes is not None:
             self._notes.keys(keys)
-        links = keys if self._neighbours is None else self._neighbours
         self._masks.agree(
             {peer: keys[peer] for peer in self._peers(self.number)},
-            {int(k): keys[k] for k in links if k in keys and k != self.number},
+            {k: keys[k] for k in self._linked(keys)} if self._learnt < 0 else {},
+            self.transcript.digest(),
         )
-        self._keys = {}
-        if self._epoch:
-            self._await_summand()
-        else:
+        if self._learnt < 0:
+            # Later departures find some agents with newer keys than others: totals
+            # go under those of the first sum, which all have who have learnt any.
+            self._links = self._masks
+        self._keys, self._signed = {}, {}
+        resumed, self._to_resume = self._to_resume, None
+        if not self._epoch:
             self._begin_sum()
+        elif resumed is not None:
+            self._news = resumed
+            self.stage = Stage.IDLE
+        else:
+            self._await_summand()
+
+    def _linked(self, keys: Collection[int]) -> list[int]:
+        """Those to whom the agent may have to send a total, of those who have keys."""
+        links = keys if self._neighbours is None else self._neighbours
+        return [int(k) for k in links if k in keys and k != self.number]
 
     def _learn(self, words: Words, last: bool) -> None:
         """Note a total."""
         self._learnt += 1
+        self.transcript.tell(np.ascontiguousarray(words, dtype="<u8"))
         self._last, self._last_of_all = words, last
         self.stage = Stage.IDLE
         self._news = Total(self._learnt, words, self.fresh, last)
@@ -552,14 +657,12 @@ class SecureSum:
 
     def _resume(self, learnt: int, words: Words, last: bool) -> None:
         """After a dropout: take the last total if it was missed, and begin anew."""
-        if learnt < 0:
-            self._begin_keys()
-        elif learnt > self._learnt:
+        if learnt > self._learnt:
             self._learn(words, last)
-            self.fresh = True
-        else:
-            self.fresh = True
-            self._await_summand()
+            # What is made of it waits for the new keys.
+            self._to_resume, self._news = self._news, None
+        self.fresh = learnt >= 0
+        self._begin_keys()
 
     def _await_summand(self) -> None:
         """Have another summand made for the sum that was given up."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -25,15 +26,16 @@ _LINK_PURPOSE = b"skppdnmf link"
 # Words expanded and added at a time, which stay in the processor's cache.
 _CHUNK_WORDS = 1 << 15
 _ZEROS = bytes(8 * _CHUNK_WORDS)
-_MOST_KEPT = 64  # ciphers, which take memory
 
 
 class PairwiseMasks:
     """One agent's secret keys with others, and the masks that come of them.
 
     Each pair of agents agrees on a seed by X25519 and HKDF-SHA256. For every round
-    both expand it by AES-128 in counter mode into 64-bit words; the agent of the
-    lower number adds them, the other subtracts them, modulo 2**64.
+    both derive a key from it and from a digest of what they have been told, by
+    HMAC-SHA256, and expand that by AES-128 in counter mode into 64-bit words; the agent
+    of the lower number adds them, the other subtracts them, modulo 2**64. The masks of
+    two agents that have been told different things do not cancel.
 
     Parameters
     ----------
@@ -65,28 +67,20 @@ class PairwiseMasks:
         self.public_key = private.public_key().public_bytes_raw()
         self._seeds: dict[int, bytes] = {}
         self._link_seeds: dict[int, bytes] = {}
-        self._ciphers: dict[int, Any] = {}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(number={self.number}, pairs={len(self._seeds)})"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_ciphers": {}}  # they stay in their process
-
-    def _cipher(self, other: int, nonce: bytes) -> Any:
-        """Return the stream that is shared with another agent, from this nonce on."""
-        cipher = self._ciphers.get(other)
-        if cipher is not None:
-            cipher.reset_nonce(nonce)
-            return cipher
-        cipher = keystream(self._seeds[other], nonce)
-        # To start anew is quicker, where cryptography can (from version 43 on).
-        if len(self._seeds) < _MOST_KEPT and hasattr(cipher, "reset_nonce"):
-            self._ciphers[other] = cipher
-        return cipher
+    def _cipher(self, other: int, nonce: bytes, told: bytes) -> Any:
+        """Return the stream that is shared with another agent in one round."""
+        key = hmac.digest(self._seeds[other], told, "sha256")[:KEY_BYTES]
+        return keystream(key, nonce)
 
     def agree(
-        self, public_keys: Mapping[int, bytes], links: Mapping[int, bytes] | None = None
+        self,
+        public_keys: Mapping[int, bytes],
+        links: Mapping[int, bytes] | None = None,
+        told: bytes = b"",
     ) -> None:
         """Agree on a seed with each of these agents and forget the private key.
 
@@ -96,6 +90,8 @@ class PairwiseMasks:
             Numbers and public keys of those with whom masks are shared.
         links : mapping from int to bytes or None, default=None
             Of those to whom totals are sent, or from whom they come.
+        told : bytes, default=b""
+            Digest of what the agent has been told so far: run, facts, members, totals.
 
         Raises
         ------
@@ -117,7 +113,9 @@ class PairwiseMasks:
             first, second = sorted(
                 [(self.number, self.public_key), (other, public_key)]
             )
-            pair = first[1] + second[1]
+            pair = told + b"".join(
+                number.to_bytes(4, "big") + key for number, key in (first, second)
+            )
             if other in public_keys:
                 self._seeds[other] = _derive(secret, _PURPOSE + pair)
             if other in links:
@@ -164,7 +162,13 @@ class PairwiseMasks:
         cipher.update_into(words.astype("<u8", copy=False).data.cast("B"), target)
         return np.frombuffer(target, dtype="<u8", count=len(words))
 
-    def mask(self, words: Words, round_number: int, others: Iterable[int]) -> Words:
+    def mask(
+        self,
+        words: Words,
+        round_number: int,
+        others: Iterable[int],
+        told: bytes = b"",
+    ) -> Words:
         """Return the words with the masks of this round added, modulo 2**64.
 
         Parameters
@@ -177,6 +181,9 @@ class PairwiseMasks:
             twice.
         others : iterable of int
             The agents that take part and share a key with this one.
+        told : bytes, default=b""
+            Digest of what the agent has been told so far. Masks cancel among those who
+            have been told the same.
 
         Returns
         -------
@@ -186,7 +193,7 @@ class PairwiseMasks:
         masked = words.copy()
         nonce = round_number.to_bytes(8, "big") + bytes(8)
         ciphers = [
-            (other > self.number, self._cipher(other, nonce)) for other in others
+            (other > self.number, self._cipher(other, nonce, told)) for other in others
         ]
         buffer = bytearray(8 * min(len(words), _CHUNK_WORDS) + SLACK_BYTES)
         for start in range(0, len(words), _CHUNK_WORDS):

@@ -22,13 +22,17 @@ SUM_KIND_NAMES = (
 )
 
 PROTOCOL_CODE = 2  # in the envelopes' headers
-# epoch, whether it is the last, number of words, number of keys; kind and step are the
-# envelope's
+# epoch, flags, number of words, number of keys; kind and step are the envelope's
 _HEADER = struct.Struct("<HBII")
+_LAST, _SIGNED = 1, 2
 _KEY = struct.Struct("<I32s")
 # Of a message without words and keys, its envelope included.
 SUM_HEADER_BYTES = ENVELOPE_BYTES + _HEADER.size
 KEY_ENTRY_BYTES = _KEY.size
+# With a key that is signed goes the digest of what its owner has been told, and the
+# signature.
+TOLD_BYTES = 32
+SIGNED_BYTES = TOLD_BYTES + 64
 WORD_BYTES = 8
 
 
@@ -50,6 +54,9 @@ class SumMessage:
         Masked words or a total.
     keys : dict from int to bytes
         Public keys by the agents' numbers.
+    signed : dict from int to bytes
+        What goes with each of them where they are signed: 32 bytes, the digest of what
+        the owner has been told, and 64 bytes, the signature.
     last : bool, default=False
         Whether an agent below, or, with a total, any agent, was asked to end the fit:
         no sum follows this one.
@@ -73,6 +80,7 @@ class SumMessage:
     )
     keys: dict[int, bytes] = field(default_factory=dict)
     last: bool = False
+    signed: dict[int, bytes] = field(default_factory=dict)
 
     @property
     def n_bytes(self) -> int:
@@ -81,6 +89,7 @@ class SumMessage:
             _HEADER.size
             + WORD_BYTES * self.words.size
             + KEY_ENTRY_BYTES * len(self.keys)
+            + SIGNED_BYTES * len(self.signed)
         )
 
     @property
@@ -96,9 +105,11 @@ class SumMessage:
         bytes
             Exactly `n_bytes` long.
         """
-        header = _HEADER.pack(self.epoch, self.last, self.words.size, len(self.keys))
+        flags = _LAST * self.last + _SIGNED * bool(self.signed)
+        header = _HEADER.pack(self.epoch, flags, self.words.size, len(self.keys))
         keys = b"".join(_KEY.pack(*item) for item in self.keys.items())
-        return header + self.words.astype("<u8").tobytes() + keys
+        signed = b"".join(self.signed[number] for number in self.keys if self.signed)
+        return header + self.words.astype("<u8").tobytes() + keys + signed
 
     @classmethod
     def from_bytes(cls, data: bytes, kind: int, step: int) -> SumMessage:
@@ -130,21 +141,29 @@ class SumMessage:
             raise CorruptedMessageError(
                 f"message of kind {kind}, the kinds are 0 to {len(SUM_KIND_NAMES) - 1}"
             )
-        epoch, last, n_words, n_keys = _HEADER.unpack_from(data)
-        if last > 1:
+        epoch, flags, n_words, n_keys = _HEADER.unpack_from(data)
+        if flags > _LAST + _SIGNED or (flags & _SIGNED and not n_keys):
             raise CorruptedMessageError(
-                f"{SUM_KIND_NAMES[kind]} whose flag is {last}, expected 0 or 1"
+                f"{SUM_KIND_NAMES[kind]} of {n_keys} keys whose flags are {flags}"
             )
-        expected = _HEADER.size + WORD_BYTES * n_words + KEY_ENTRY_BYTES * n_keys
+        entry = KEY_ENTRY_BYTES + bool(flags & _SIGNED) * SIGNED_BYTES
+        expected = _HEADER.size + WORD_BYTES * n_words + entry * n_keys
         if len(data) != expected:
             raise CorruptedMessageError(
                 f"{SUM_KIND_NAMES[kind]} of {len(data)} bytes, expected {expected}"
             )
         middle = _HEADER.size + WORD_BYTES * n_words
         words = np.frombuffer(data[_HEADER.size : middle], dtype="<u8")
-        keys = dict(_KEY.iter_unpack(data[middle:]))
+        end = middle + KEY_ENTRY_BYTES * n_keys
+        keys = dict(_KEY.iter_unpack(data[middle:end]))
         if len(keys) != n_keys:
             raise CorruptedMessageError(
                 f"{SUM_KIND_NAMES[kind]}: {n_keys} keys of {len(keys)} agents"
             )
-        return cls(kind, epoch, step, words.astype(np.uint64), keys, bool(last))
+        signed = {
+            number: data[end + SIGNED_BYTES * place :][:SIGNED_BYTES]
+            for place, number in enumerate(keys)
+            if flags & _SIGNED
+        }
+        last = bool(flags & _LAST)
+        return cls(kind, epoch, step, words.astype(np.uint64), keys, last, signed)

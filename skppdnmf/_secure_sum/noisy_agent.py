@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._agent import Departure, Envelope, Report, Step
 from .._protocol import call
+from .._sealing.transcript import Transcript
 from ..exceptions import DropoutError
 from .correspondence import Correspondence, Learnt
 from .exchange import SecureSum, Total
@@ -65,6 +66,11 @@ class NoisyAgent:
         self._post = Correspondence(number, names, secure_sum, correspondents, run)
         self._sum = secure_sum
         self._W = np.zeros((len(path.H), self._samples.n_samples))
+
+    @property
+    def transcript(self) -> Transcript:
+        """What the agent has been told."""
+        return self._sum.transcript
 
     @property
     def finished(self) -> bool:

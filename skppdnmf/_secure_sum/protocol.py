@@ -115,6 +115,7 @@ class SecureSumProtocol:
                     hooks.compute,
                     hooks.recorder,
                     numbers,
+                    hooks.credentials,
                 )
             )
 

@@ -16,6 +16,7 @@ from skppdnmf._federation.local import run_local
 from skppdnmf._fit.protocols import PROTOCOLS, protocol_of
 from skppdnmf._fit.seeds import common_start, draw_seeds
 from skppdnmf._protocol import Cost, FitProtocol, Hooks, Plan, Setting
+from skppdnmf._sealing.credentials import LocalCredentials
 from skppdnmf._secure_sum.messages import SUM_KIND_NAMES, SumMessage
 
 MESSAGES = {
@@ -213,7 +214,8 @@ def test_costs_are_counted_without_data(protocol):
     assert isinstance(cost, Cost)
     assert cost.exchanges > 0
     assert cost.seconds == 0
-    agents, names = build(protocol)
+    _, names = build(protocol)
+    agents, _ = build(protocol, Hooks(credentials=LocalCredentials(names, RUN)))
     assert run_local(agents, names).traffic.total_bytes == cost.bytes
 
 

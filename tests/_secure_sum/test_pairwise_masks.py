@@ -1,5 +1,6 @@
 """Pairwise masks: they cancel, are what the keys say, and no word comes twice."""
 
+import hmac
 import pickle
 
 import numpy as np
@@ -59,17 +60,36 @@ def test_stream_is_aes_in_counter_mode(n_words):
     seed = one._seeds[1]
     assert seed == other._seeds[0]
     assert len(seed) >= 16
+    told = b"what both have been told"
+    key = hmac.new(seed, told, "sha256").digest()[:16]
     for round_number in (0, 1, 2**32 + 5, 2**64 - 1):
         counter = round_number.to_bytes(8, "big") + bytes(8)
-        encryptor = Cipher(algorithms.AES(seed), modes.CTR(counter)).encryptor()
+        encryptor = Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor()
         stream = np.frombuffer(encryptor.update(bytes(8 * n_words)), dtype="<u8")
         words = words_of(np.random.default_rng(0), n_words)
         np.testing.assert_array_equal(
-            one.mask(words, round_number, [1]), words + stream
+            one.mask(words, round_number, [1], told), words + stream
         )
         np.testing.assert_array_equal(
-            other.mask(words, round_number, [0]), words - stream
+            other.mask(words, round_number, [0], told), words - stream
         )
+
+
+def test_masks_of_those_who_have_been_told_different_things_do_not_cancel():
+    one, other = agreed(2)
+    zeros = np.zeros(3000, dtype=np.uint64)
+    total = one.mask(zeros, 0, [1], b"a") + other.mask(zeros, 0, [0], b"b")
+    assert p_uniform([total]) > RARE
+    total = one.mask(zeros, 0, [1], b"a") + other.mask(zeros, 0, [0], b"a")
+    assert not total.any()
+
+
+def test_seeds_depend_on_what_has_been_told():
+    one, other = PairwiseMasks(0), PairwiseMasks(1)
+    one.agree({1: other.public_key}, {1: other.public_key}, b"a")
+    other.agree({0: one.public_key}, {0: one.public_key}, b"b")
+    assert one._seeds[1] != other._seeds[0]
+    assert one._link_seeds[1] != other._link_seeds[0]
 
 
 def test_no_word_comes_twice():

@@ -104,6 +104,7 @@ def test_colluders_learn_sums_of_connected_pieces_only(degree):
     n_agents, n_words = 9, 3000
     zeros = np.zeros(n_words, dtype=np.uint64)
     sums = make_sums(n_agents, "complete", degree)
+    told = sums[0].transcript.digest()
     _, sent = carry(sums, [[zeros] * n_agents])
     parts = own_parts(sent, n_agents, 0)
     root = sums[0]._tree.root
@@ -116,7 +117,7 @@ def test_colluders_learn_sums_of_connected_pieces_only(degree):
             known = parts[victim].copy()
             for other in peers[victim] & colluders:
                 zero = np.zeros(n_words, dtype=np.uint64)
-                known += sums[other]._masks.mask(zero, 0, [victim])
+                known += sums[other]._masks.mask(zero, 0, [victim], told)
             if peers[victim] <= colluders:
                 cut_off += 1
                 assert not known.any()
@@ -148,8 +149,8 @@ def test_no_mask_word_is_used_twice(monkeypatch):
         carry(sums, summands)
         # A fourth sum, in which agent 4 drops out.
         for one, words in zip(sums, summands[0], strict=True):
-            one.begin(words)
             one._over = False
+            one.begin(words)
         left = sums[:4]
         boxes = {i: [] for i in range(4)}
         for one in left:
@@ -170,7 +171,8 @@ def test_no_mask_word_is_used_twice(monkeypatch):
     # Agent 4 has masked its part of the fourth sum, and the others theirs twice.
     ends = streams.check()
     keys = {key for key, _ in ends}
-    assert len(keys) == 2 * 10
+    # Of each pair another key for each sum.
+    assert len(keys) == 2 * (4 * 10 + 6)
     assert {nonce for _, nonce in ends} == {
         number.to_bytes(8, "big") + bytes(8) for number in (0, 1, 2, 3, (1 << 32) + 3)
     }

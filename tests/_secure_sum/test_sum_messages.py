@@ -94,11 +94,11 @@ def test_unknown_kind_is_refused(kind):
 
 
 @pytest.mark.parametrize("flag", [2, 255])
-def test_a_flag_that_is_neither_yes_nor_no_is_refused(flag):
+def test_flags_that_have_no_meaning_are_refused(flag):
     data = bytearray(SumMessage(SUM_UP, 0, 0, last=True).to_bytes())
     [place] = [k for k, byte in enumerate(data) if byte]
     data[place] = flag
-    with pytest.raises(CorruptedMessageError, match=rf"masked sum .* flag is {flag}"):
+    with pytest.raises(CorruptedMessageError, match=rf"masked sum .* flags are {flag}"):
         SumMessage.from_bytes(bytes(data), SUM_UP, 0)
 
 

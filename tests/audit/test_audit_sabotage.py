@@ -27,12 +27,12 @@ def no_hiding(monkeypatch):
 
 
 def repeated_stream(monkeypatch):
-    """Every sum lies under the same stream."""
+    """Every sum lies under the same stream, whatever has been told."""
     mask = PairwiseMasks.mask
     monkeypatch.setattr(
         PairwiseMasks,
         "mask",
-        lambda self, words, number, others: mask(self, words, 7, others),
+        lambda self, words, number, others, told: mask(self, words, 7, others),
     )
 
 
@@ -42,7 +42,7 @@ def counter_reset(monkeypatch):
     monkeypatch.setattr(
         PairwiseMasks,
         "mask",
-        lambda self, words, number, others: mask(self, words, number % 3, others),
+        lambda self, words, number, others, told: mask(self, words, number % 3, others),
     )
 
 

@@ -103,9 +103,9 @@ def test_a_view_leads_to_nothing_that_others_hold(monkeypatch):
     secrets = []
     agree = PairwiseMasks.agree
 
-    def agree_and_note(self, public_keys, links=None):
+    def agree_and_note(self, public_keys, links=None, told=b""):
         secrets.append(self._private)
-        agree(self, public_keys, links)
+        agree(self, public_keys, links, told)
         secrets.extend(self._link_seeds.values())
         secrets.extend(self._seeds.values())
 

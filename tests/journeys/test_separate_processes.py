@@ -1,4 +1,4 @@
-"""Agents in processes of their own that share nothing but envelopes' bytes."""
+"""Agents in processes of their own that share nothing but sealed envelopes' bytes."""
 
 import multiprocessing
 import traceback
@@ -11,13 +11,23 @@ from numpy.testing import assert_array_equal
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf._agent import Envelope
 from skppdnmf._data.graph import make_network
+from skppdnmf._fit.facts import public_facts
 from skppdnmf._fit.protocols import protocol_of
 from skppdnmf._fit.seeds import common_start, draw_seeds
 from skppdnmf._nmf.threads import single_threaded
 from skppdnmf._protocol import Hooks, Setting
+from skppdnmf._sealing.agent import FINAL
+from skppdnmf.exchange import (
+    SEALED_BYTES,
+    Credentials,
+    Identity,
+    Roster,
+    SealedAgent,
+)
 
 RUN = bytes(range(16))
 SECONDS = 120
+IDENTITIES = {k: Identity(bytes([k + 1]) * 32) for k in range(len(SIZES))}
 
 
 def site(number, parameters, shape, X, pipe):
@@ -33,7 +43,18 @@ def site(number, parameters, shape, X, pipe):
             )
             plan = protocol.plan(Setting(estimator, network, start, seeds))
             names = [f"agent {k}" for k in range(len(SIZES))]
-            agent = plan.build_one(number, X, names, RUN, Hooks(observed=False))
+            roster = Roster({f"site {k}": one.public for k, one in IDENTITIES.items()})
+            facts = public_facts(
+                Setting(estimator, network, start, seeds), protocol, plan
+            )
+            credentials = Credentials(IDENTITIES[number], roster, RUN, facts)
+            hooks = Hooks(observed=False, credentials=lambda _: credentials)
+            agent = SealedAgent(
+                plan.build_one(number, X, names, RUN, hooks),
+                credentials,
+                network.neighbours[number].tolist(),
+                protocol.code,
+            )
             step = agent.start()
             while True:
                 report = step.report
@@ -84,9 +105,11 @@ def carry(parameters, X):
                     n_reports[i] += 1
                     lefts[i] = H
                 for one in data:
-                    n_bytes += len(one)
+                    envelope = Envelope.from_bytes(one)
+                    if envelope.kind < FINAL:
+                        n_bytes += len(one) - SEALED_BYTES
                     # The carrier reads the receiver off the header, and no more.
-                    boxes[Envelope.from_bytes(one).receiver].append(one)
+                    boxes[envelope.receiver].append(one)
             done = all(over)
             for pipe, box in zip(pipes, boxes, strict=True):
                 pipe.send(None if done else box)
