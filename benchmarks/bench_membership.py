@@ -10,7 +10,9 @@ up, down, left and right, which makes five of each.
 AUC: the area under the ROC curve over up to 200 members and as many others; 0.5 is a
 guess. Rates are true positives at 1 % false ones. Medians and ranges over seeds, and
 the interval of 95 % (DeLong) of the first seed's AUC. From the components alone: by an
-agent that knows nothing but the components and its own samples.
+agent that knows nothing but the components and its own samples. Under the consensus the
+attacker is everybody's neighbour, or, "path", the end of a path; it uses what the answers
+add up to at the end of 20 iterations.
 
 Run it from the project's root: ``python benchmarks/bench_membership.py [--quick]``; the
 variable SKPPDNMF_QUICK=1 does what --quick does.
@@ -31,9 +33,11 @@ from skppdnmf.audit import (
     PooledSimulationAttack,
     record,
 )
+from skppdnmf.exceptions import ExcessiveNoiseError
 
 N_COMPONENTS, N_ITERATIONS, N_OWN = 10, 60, 20
 MOST_JUDGED = 200
+CLIP = 60.0  # norm of a sample; longer ones are shortened
 VALUE = 8.0  # of the binary attribute; pixels go to 16
 
 
@@ -103,11 +107,15 @@ def judged(attack, transcript, pool, others):
 
 def by_candidate(pools, n_references, seeds):
     """Single candidates, by n_init, sums, protocol and from the components alone."""
+    noise = {"delta": 1e-5, "clip": CLIP}
     settings = {
         "n_init=1": ({"n_init": 1}, 20),
         "n_init=8": ({"n_init": 8}, 20),
         "one sum, n_init=1": ({"n_init": 1}, 1),
         "consensus": ({"protocol": "consensus"}, 20),
+        "consensus, path": ({"protocol": "consensus", "adjacency": "path"}, 20),
+        "epsilon=8": ({"epsilon": 8.0, **noise}, None),
+        "epsilon=3": ({"epsilon": 3.0, **noise}, None),
     }
     print(f"\nA single candidate, {n_references} references")
     print(
@@ -121,8 +129,14 @@ def by_candidate(pools, n_references, seeds):
                 own, pool, rest = dealt(n_pool, MOST_JUDGED + n_references, seed)
                 others, references = rest[:MOST_JUDGED], rest[MOST_JUDGED:]
                 attack = MembershipAttack(references, max_sums)
-                transcript = fit(own, pool, seed, **parameters)
+                try:
+                    transcript = fit(own, pool, seed, **parameters)
+                except ExcessiveNoiseError:
+                    break
                 found.append(judged(attack, transcript, pool, others))
+            if not found:
+                print(f"{n_pool:>6}  {name:20}{'refused: too few samples':>38}")
+                continue
             columns = {key: [one[key] for one in found] for key in found[0]}
             low, high = found[0]["auc_interval"]
             print(

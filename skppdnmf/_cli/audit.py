@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+from scipy import sparse
 
+from .._files.errors import CommandError
+from .._files.samples import read_data
+from .._files.tables import TABLE_KINDS, kind_of
 from .._version import __version__
 from ..plot._leakage import LeakageDisplay
 from .errors import compute
@@ -20,7 +24,7 @@ from .options import (
 )
 from .outputs import write_text
 from .page import Page, new_figure
-from .parameter_types import Number
+from .parameter_types import InputFile, Number
 from .summary import parameter_rows, plain
 
 _COLUMNS = ("protection", "attack", "attacker", "victim", "target")
@@ -51,6 +55,14 @@ counted from 0.
     type=Number(min=0, min_open=True),
     help="Time for all simulations together.",
 )
+@click.option(
+    "--references",
+    type=InputFile(),
+    metavar="FILE",
+    help="Other samples of the same kind that no agent holds, in a file laid out as "
+    "FILE: what an attacker knows beforehand, and is to tell from members. Without it "
+    "half of the samples are held out for that.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 @click.pass_context
 def audit(
@@ -63,6 +75,7 @@ def audit(
     max_rounds: int | None,
     max_samples: int | None,
     max_seconds: float | None,
+    references: Path | None,
     **options: Any,
 ) -> None:
     """Measure what the agents learn about each other's data."""
@@ -78,12 +91,60 @@ def audit(
         "max_seconds": max_seconds,
     }
     given = {name: value for name, value in limits.items() if value is not None}
+    if references is not None:
+        given["references"] = read_references(ctx, references, data.X)
     result = compute(lambda: audit_report(estimator, data.X, data.agents, **given))
     click.echo(str(result))
     if report is not None:
         page = audit_page(result, str(file), estimator.get_params(), image_shape)
         write_text(report, page)
         click.echo(f"written: {report}")
+
+
+def read_references(ctx: click.Context, path: Path, X: Any) -> Any:
+    """Read samples that no agent holds, with the features of those that some do.
+
+    Parameters
+    ----------
+    ctx : click.Context
+        Of the command.
+    path : Path
+        A file laid out as the command's: its column of agents, if it has one, and
+        those that are dropped are left out here, too.
+    X : ndarray, sparse matrix or pandas.DataFrame
+        The agents' samples.
+
+    Returns
+    -------
+    ndarray or pandas.DataFrame of shape (n_references, n_features)
+
+    Raises
+    ------
+    CommandError
+        If the file cannot be read, or has other features.
+    """
+    agents, drop = ctx.params["agents"], ctx.params["drop"]
+    if agents is not None and not Path(agents).is_file():
+        drop = (*drop, agents)
+    header = ctx.params["header"]
+    if kind_of(path) not in TABLE_KINDS or kind_of(path) == "parquet":
+        header = None  # it is about the other file
+    found = read_data(path, drop=drop, header=header).X
+    if found.shape[1] != X.shape[1]:
+        raise CommandError(
+            f"--references {path}: has {found.shape[1]} features, but "
+            f"{ctx.params['file']} has {X.shape[1]}"
+        )
+    names = [list(getattr(one, "columns", ())) for one in (found, X)]
+    if all(names) and names[0] != names[1]:
+        first, other = next(
+            pair for pair in zip(*names, strict=True) if pair[0] != pair[1]
+        )
+        raise CommandError(
+            f"--references {path}: has a column {first!r} where {ctx.params['file']} "
+            f"has {other!r}"
+        )
+    return found.toarray() if sparse.issparse(found) else found
 
 
 def audit_page(

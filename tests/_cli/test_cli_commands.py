@@ -119,6 +119,39 @@ def test_what_an_audit_is_given(data, monkeypatch):
     assert limits_2 == {"max_seconds": 2.5, "max_samples": 3}
 
 
+def test_references_of_an_audit(data, tmp_path, monkeypatch):
+    calls = []
+
+    def audit_report(estimator, X, agents=None, **given):
+        calls.append((X, agents, given["references"]))
+        return "report"
+
+    monkeypatch.setattr(skppdnmf.audit, "audit_report", audit_report)
+    others = np.random.default_rng(1).exponential(size=(7, 4))
+    np.save(tmp_path / "others.npy", others)
+    succeeded("audit", data, "--references", tmp_path / "others.npy")
+    np.testing.assert_array_equal(calls[0][2], others)
+    # The column of agents, and what is dropped, is left out there, too.
+    table = tmp_path / "X.csv"
+    table.write_text("site,a,b,c\nx,1,2,3\ny,2,1,0\ny,2,1,4\n")
+    more = tmp_path / "more.csv"
+    more.write_text("site,a,b,c\n,5,6,7\n")
+    succeeded(
+        *("audit", table, "--agents", "site", "--drop", "b", "--references", more)
+    )
+    X, agents, references = calls[1]
+    assert agents == ["x", "y", "y"]
+    assert list(references.columns) == list(X.columns) == ["a", "c"]
+    assert references.to_numpy().tolist() == [[5, 7]]
+    more.write_text("site,a,d,b\nz,5,6,7\n")
+    found = refused("audit", table, "--agents", "site", "--references", more)
+    assert "has a column 'd' where" in found
+    np.save(tmp_path / "others.npy", others[:, :3])
+    found = refused("audit", data, "--references", tmp_path / "others.npy")
+    assert "others.npy: has 3 features, but" in found
+    assert "does not exist" in refused("audit", data, "--references", tmp_path / "no")
+
+
 def test_an_audit_that_is_refused(data, tmp_path):
     assert "partition=14 exceeds" in refused("audit", data, "--partition", "14")
     assert "does not exist" in refused("audit", tmp_path / "no.npy")
