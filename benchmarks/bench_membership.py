@@ -11,8 +11,8 @@ AUC: the area under the ROC curve over up to 200 members and as many others; 0.5
 guess. Rates are true positives at 1 % false ones. Medians and ranges over seeds, and
 the interval of 95 % (DeLong) of the first seed's AUC. From the components alone: by an
 agent that knows nothing but the components and its own samples. Under the consensus the
-attacker is everybody's neighbour, or, "path", the end of a path; it uses what the answers
-add up to at the end of 20 iterations.
+attacker is everybody's neighbour, or, "path", the end of a path; it uses what the
+answers add up to at the end of 20 iterations.
 
 Run it from the project's root: ``python benchmarks/bench_membership.py [--quick]``; the
 variable SKPPDNMF_QUICK=1 does what --quick does.
