@@ -61,7 +61,7 @@ sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
     "gallery_dirs": ["auto_examples"],
     "filename_pattern": r"[\\/]plot_",
-    "ignore_pattern": r"[\\/](paper|_)",
+    "ignore_pattern": r"[\\/](paper|mpc|_)",
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("skppdnmf",),
     "reference_url": {"skppdnmf": None},

@@ -16,6 +16,7 @@ from .bench import bench
 from .demo import demo
 from .errors import INTERRUPTED, WarningLines
 from .fit import fit
+from .mpc import mpc
 
 HELP = """Nonnegative matrix factorisation of data that several agents hold.
 
@@ -132,5 +133,5 @@ def cli(ctx: click.Context, show_traceback: bool) -> None:
         click.echo(ctx.get_help())
 
 
-for _command in (fit, audit, bench, demo):
+for _command in (fit, audit, bench, demo, mpc):
     cli.add_command(_command)

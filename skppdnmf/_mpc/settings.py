@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .._nmf.penalties import left_weight, right_penalty
+from .._nmf.penalties import left_penalty, left_weight, right_penalty
 from .solver import Penalties
 
 N_PARTIES = 3  # that compute
@@ -51,16 +51,51 @@ def settings_of(estimator: Any, sizes: tuple[int, ...], n_features: int) -> MpcS
     -------
     MpcSettings
     """
-    l1_ratio = float(estimator.l1_ratio)
-    right = right_penalty(float(estimator.alpha_W), l1_ratio, n_features)
-    left = left_weight(estimator.alpha_W, estimator.alpha_H) * sum(sizes)
-    n_iterations = int(estimator.max_iter)
-    return MpcSettings(
-        sizes,
-        n_iterations,
-        -(-n_iterations // 4),
-        Penalties(right.l1, right.l2, left * l1_ratio, left * (1.0 - l1_ratio)),
+    penalties = penalties_of(
+        float(estimator.alpha_W),
+        estimator.alpha_H,
+        float(estimator.l1_ratio),
+        sum(sizes),
+        n_features,
     )
+    n_iterations = int(estimator.max_iter)
+    return MpcSettings(sizes, n_iterations, side_by_side(n_iterations), penalties)
+
+
+def side_by_side(n_iterations: int) -> int:
+    """Return how many iterations follow all starts."""
+    return -(-n_iterations // 4)
+
+
+def penalties_of(
+    alpha_W: float,
+    alpha_H: float | str,
+    l1_ratio: float,
+    n_samples: int,
+    n_features: int,
+) -> Penalties:
+    """Return the weights of scikit-learn's penalties.
+
+    Parameters
+    ----------
+    alpha_W, alpha_H, l1_ratio
+        As for `PrivateDistributedNMF`.
+    n_samples, n_features : int
+        Sizes.
+
+    Returns
+    -------
+    Penalties
+
+    Examples
+    --------
+    >>> from skppdnmf._mpc.settings import penalties_of
+    >>> penalties_of(0.5, "same", 0.5, 4, 2)
+    Penalties(right_l1=0.5, right_l2=0.5, left_l1=1.0, left_l2=1.0)
+    """
+    right = right_penalty(alpha_W, l1_ratio, n_features)
+    left = left_penalty(left_weight(alpha_W, alpha_H), l1_ratio, n_samples)
+    return Penalties(right.l1, right.l2, left.l1, left.l2)
 
 
 def count_starts(

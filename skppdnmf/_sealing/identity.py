@@ -9,6 +9,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -74,6 +75,10 @@ class Identity:
     def sign(self, message: bytes) -> bytes:
         """Return the 64 bytes of a signature."""
         return self._key().sign(message)
+
+    def certify(self, builder: x509.CertificateBuilder) -> x509.Certificate:
+        """Return a certificate that this key has signed."""
+        return builder.sign(self._key(), None)
 
     def save(self, path: str | os.PathLike[str], passphrase: str | None = None) -> None:
         """Write the private key into a new file that only its owner can read.
