@@ -2,10 +2,10 @@
 Three hospitals, nothing but the components
 ===========================================
 
-Three sites hold some images of digits each. They run the factorisation on secret shares,
-each in a process of its own, as they would on three machines: every site has a folder
-with its identity, its data and its policy, and all have the same job file. Needs the
-extra ``mpc``.
+Three sites hold some images of digits each. They run the factorisation on secret
+shares, each in a process of its own, as they would on three machines: every site has a
+folder with its identity, its data and its policy, and all have the same job file. Needs
+the extra ``mpc``.
 
 Run it with ``python examples/mpc/three_sites.py [folder]``.
 """
@@ -30,7 +30,8 @@ def prepare(folder, samples):
     """Write what each site has, and the job that all have agreed upon."""
     identities = {name: Identity.new() for name in SITES}
     roster = "\n".join(
-        f'{name} = "{write_public_identity(one.public)}"' for name, one in identities.items()
+        f'{name} = "{write_public_identity(one.public)}"'
+        for name, one in identities.items()
     )
     for name, X in samples.items():
         site = folder / name
@@ -70,7 +71,10 @@ def main(folder):
         for name in SITES
     ]
     first, *others = (one["components"] for one in found)
-    print("all sites have the same components:", all((one == first).all() for one in others))
+    print(
+        "all sites have the same components:",
+        all((one == first).all() for one in others),
+    )
     W = np.array([nnls(first.T, x)[0] for x in X])
     error = np.linalg.norm(X - W @ first) / np.linalg.norm(X)
     pooled = NMF(N_COMPONENTS, init="random", random_state=0, max_iter=1000).fit(X)

@@ -81,7 +81,9 @@ def _prepared(job: MpcJob, site: SiteFolder, quiet: bool) -> Site:
     if absent:
         raise ValueError(f"{absent[0]!r} of the job is not in the roster of the site")
     if site.name not in job.sites:
-        raise ValueError(f"{site.name!r} is not among the job's sites {list(job.sites)}")
+        raise ValueError(
+            f"{site.name!r} is not among the job's sites {list(job.sites)}"
+        )
     identity = Identity.load(site.identity)
     roster = {name: read_public(site.roster[name]) for name in job.sites}
     if roster[site.name] != identity.public:

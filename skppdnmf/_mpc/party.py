@@ -1,17 +1,19 @@
 """One site of a run at the parties: shares its samples, and computes if it is asked to.
 
-All sites are joined by SPU's links under mutual TLS. Each tells the others, signed, what
-it takes to be agreed upon and how many samples it has; whoever finds a difference, or
-whose policy forbids the run, says so, and nobody shares anything. Then the samples go
-in shares to the three that compute, and in the end the components to all.
+All sites are joined by SPU's links under mutual TLS. Each tells the others, signed,
+what it takes to be agreed upon and how many samples it has; whoever finds a difference,
+or whose policy forbids the run, says so, and nobody shares anything. Then the samples
+go in shares to the three that compute, and in the end the components to all.
 """
 
 from __future__ import annotations
 
 import json
+import queue
 import re
 import struct
 import tempfile
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -140,9 +142,7 @@ class Site:
             sizes = self._agreed()
             return self._computed(files, sizes)
 
-    def _connected(
-        self, files: LinkFiles, names: list[str], computing: bool
-    ) -> Any:
+    def _connected(self, files: LinkFiles, names: list[str], computing: bool) -> Any:
         """Return a link to others, when all have come."""
         libspu, job = self._spu.libspu, self._job
         description = libspu.link.Desc()
@@ -160,9 +160,12 @@ class Site:
             options.cert.private_key_path = str(files.key)
             options.verify.verify_depth = 1
             options.verify.ca_file_path = str(files.roots)
+        rank = names.index(self._name)
         try:
-            return libspu.link.create_brpc(description, names.index(self._name))
-        except RuntimeError as error:
+            return _within(
+                job.timeout, lambda: libspu.link.create_brpc(description, rank)
+            )
+        except (RuntimeError, TimeoutError) as error:
             others = [name for name in names if name != self._name]
             raise DropoutError(
                 f"{self._name}: no link to all of {others} within "
@@ -233,9 +236,7 @@ class Site:
         for name in others:
             self._send(name, self._signed(name, _GO if refusal is None else b"no"))
         refused = [
-            name
-            for name in others
-            if self._verified(name, self._received(name)) != _GO
+            name for name in others if self._verified(name, self._received(name)) != _GO
         ]
         if refusal is not None:
             self._link.stop_link()
@@ -272,13 +273,9 @@ class Site:
         """Share the samples, compute, and open the components."""
         job = self._job
         F, K = self._X.shape[1], job.n_components
-        holders = [
-            name for name, size in zip(self._names, sizes, strict=True) if size
-        ]
+        holders = [name for name, size in zip(self._names, sizes, strict=True) if size]
         n_samples = sum(sizes)
-        penalties = penalties_of(
-            job.alpha_W, job.alpha_H, job.l1_ratio, n_samples, F
-        )
+        penalties = penalties_of(job.alpha_W, job.alpha_H, job.l1_ratio, n_samples, F)
         settings = MpcSettings(
             tuple(size for size in sizes if size),
             job.max_iter,
@@ -442,6 +439,29 @@ class _Party:
     def end(self) -> None:
         """Let the others know."""
         self._site.over()
+
+
+def _within(seconds: float, function: Callable[[], Any]) -> Any:
+    """Return what a function returns that may wait longer than it is allowed to.
+
+    Attempts to connect that end in a refused handshake take as long as they like.
+    """
+    results: queue.Queue[tuple[Any, Exception | None]] = queue.Queue()
+
+    def run() -> None:
+        try:
+            results.put((function(), None))
+        except Exception as error:
+            results.put((None, error))
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        value, error = results.get(timeout=seconds)
+    except queue.Empty:
+        raise TimeoutError("some are not there, or have other keys") from None
+    if error is not None:
+        raise error
+    return value
 
 
 def pack_share(share: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""Sites in processes of their own that compute on shares, over links with mutual TLS."""
+"""Sites in processes of their own that compute on shares, over mutual TLS."""
 
 import importlib.util
 import os

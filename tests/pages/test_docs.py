@@ -162,7 +162,7 @@ def test_every_file_of_the_protocols_is_in_the_tables():
     named = {name for _, names in code_tables() for name in names}
     modules = {find_function(name).__module__ for name in named}
     around = {"build", "cost", "advice", "privacy", "protocol", "settings", "messages"}
-    for room in ("_consensus", "_secure_sum", "_nmf"):
+    for room in ("_consensus", "_secure_sum", "_mpc", "_nmf"):
         for file in (ROOT / "skppdnmf" / room).glob("[a-z]*.py"):
             if file.stem not in around | {"threads"}:
                 assert f"skppdnmf.{room}.{file.stem}" in modules, file
