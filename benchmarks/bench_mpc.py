@@ -1,11 +1,11 @@
 """What the factorisation on secret shares costs, and which solver it should have.
 
 Three parties in one process, ABY3 over whole numbers of 128 bits, the data
-scikit-learn's digits. Rounds, messages one after the other, and megabytes, by all three
-parties, are SPU's own counts for one iteration, times the iterations. Seconds are those
-of the processor, all threads together, and, in fits, by the clock, on a machine that may
-have had other work. What links of 1, 20 and 100 ms would add is the delay times the
-rounds.
+scikit-learn's digits. Rounds, messages one after the other, and megabytes, by all
+three parties, are SPU's own counts for one iteration, times the iterations. Seconds
+are those of the processor, all threads together, and, in fits, by the clock, on a
+machine that may have had other work. What links of 1, 20 and 100 ms would add is the
+delay times the rounds.
 
 Error: of the components, over that of ``NMF(init="random", max_iter=200)`` from as many
 starts; medians over seeds. Each solver gets the fewest iterations of the list after
@@ -179,7 +179,8 @@ def by_solver(n_samples, seeds):
     print(f"\nSolvers: digits, {n_samples} samples, K=10, one start")
     added = "".join(f"{f'+{1000 * delay:g} ms':>9}" for delay in DELAYS)
     print(
-        f"{'':24}{'iterations':>11}{'error':>8}{'rounds':>9}{'MB':>8}{'CPU s':>7}{added}"
+        f"{'':24}{'iterations':>11}{'error':>8}{'rounds':>9}{'MB':>8}{'CPU s':>7}"
+        f"{added}"
     )
     for name, (_, lengths) in SOLVERS.items():
         for n_iterations in lengths:
@@ -192,7 +193,8 @@ def by_solver(n_samples, seeds):
         later = "".join(f"{n_iterations * rounds * d:>9.0f}" for d in DELAYS)
         print(
             f"{name:24}{n_iterations:>11}{ratio:>8.3f}{n_iterations * rounds:>9.0f}"
-            f"{n_iterations * n_bytes / 1e6:>8.0f}{n_iterations * seconds:>7.0f}{later}",
+            f"{n_iterations * n_bytes / 1e6:>8.0f}{n_iterations * seconds:>7.0f}"
+            f"{later}",
             flush=True,
         )
 
