@@ -13,6 +13,7 @@ from pathlib import Path
 
 import matplotlib.image
 import pytest
+from _lattice_keys import need_tenseal
 
 pytestmark = pytest.mark.journey
 
@@ -58,9 +59,14 @@ def row(text, name):
 
 
 def check_quickstart(text):
-    private, pooled = row(text, "relative error")
+    private, summed, pooled = row(text, "relative error")
     assert pooled < private < 1.3 * pooled
-    assert row(text, "ciphertexts")[0] > 10_000
+    assert summed < 1.01 * pooled
+    assert row(text, "ciphertexts")[0] > 500
+    for name in ("secure sum", "pooled"):
+        cosines = row(text, f"cosines, {name:11}")
+        assert len(cosines) == 10
+        assert all(0 < cosine <= 1 for cosine in cosines)
 
 
 def check_pipeline(text):
@@ -205,6 +211,8 @@ def test_every_script_is_checked():
 
 @pytest.mark.parametrize("script", GALLERY + PAPER, ids=name_of)
 def test_runs_and_shows_what_it_says(script, tmp_path):
+    if script.name == "plot_quickstart.py":
+        need_tenseal()
     code, text, complaints = run(script, tmp_path)
     assert code == 0, complaints
     assert "Warning" not in complaints
