@@ -266,7 +266,8 @@ def bench_two(key_size: int, n_values: int) -> None:
     """Two agents at a time, each in a process of its own.
 
     Processes are what an estimator chooses by itself where they pay; threads hand the
-    interpreter's lock to and fro. Where two stay far below 2x, the machine is busy with something else.
+    interpreter's lock to and fro. Where two stay far below 2x, the machine is busy with
+    something else.
     """
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(2, spawn) as processes:

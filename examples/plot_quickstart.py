@@ -74,7 +74,7 @@ pooled_error = estimators["pooled"].reconstruction_err_
 
 
 def describe(name):
-    """A column of the table."""
+    """Return a column of the table."""
     estimator = estimators[name]
     error = estimator.reconstruction_err_
     column = [f"{error / norm:.4f}", f"{100 * (error / pooled_error - 1):+.2f}"]
