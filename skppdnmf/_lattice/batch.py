@@ -136,9 +136,7 @@ def masked(
     if flooded:
         primes = coefficient_primes()[:N_DATA_PRIMES]
         rows = draw_flood(DEGREE, noise.flood_bits, primes)
-        zeros = bytes(rows.nbytes)
-        flood = here.read(rows.astype(">u8").tobytes() + zeros, N_DATA_PRIMES)
-        here.evaluator.add_inplace(asked, flood)
+        here.evaluator.add_inplace(asked, here.transparent(rows))
     return asked
 
 

@@ -61,15 +61,17 @@ def residues(digits: NDArray[np.uint64], prime: int) -> NDArray[np.uint64]:
     if not 0 < excess < 1 << _MOST_EXCESS_BITS:
         raise ValueError(f"prime {prime} does not lie just below 2**60")
     result = digits[0].copy()
+    high = np.empty_like(result)
     for digit in digits[1:]:
-        # 2**30 (2**30 high + low) is excess high + 2**30 low modulo the prime.
-        high = result >> _SHIFT
+        # 2**30 (2**30 high + low) is excess high + 2**30 low modulo the prime, and
+        # stays below 2**61 without being reduced.
+        np.right_shift(result, _SHIFT, out=high)
         high *= np.uint64(excess)
         result &= _LOW
         result <<= _SHIFT
         result += high
         result += digit
-        result -= (result >= np.uint64(prime)) * np.uint64(prime)
+    result -= (result >= np.uint64(prime)) * np.uint64(prime)
     return result
 
 

@@ -31,6 +31,7 @@ from .parameters import (
 _STREAM = struct.Struct("<HBBBBHQ")
 _PLAIN, _ZLIB, _ZSTD = range(3)
 N_KEY_PRIMES = N_DATA_PRIMES + 1
+_ZEROS = np.zeros(N_DATA_PRIMES * DEGREE, dtype="<u8")
 
 
 def binding() -> Any:
@@ -66,7 +67,7 @@ def _zstandard() -> Any:
 
 
 @contextmanager
-def _path() -> Iterator[tuple[str, Callable[[], bytes], Callable[[bytes], Any]]]:
+def _path() -> Iterator[tuple[str, Callable[[], bytes], Callable[..., Any]]]:
     """Yield the path of a file in memory, and what reads and writes it."""
     if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
         number = os.memfd_create("skppdnmf")
@@ -74,21 +75,25 @@ def _path() -> Iterator[tuple[str, Callable[[], bytes], Callable[[bytes], Any]]]
             yield (
                 f"/proc/self/fd/{number}",
                 lambda: os.pread(number, os.fstat(number).st_size, 0),
-                lambda data: _write(number, data),
+                lambda *parts: _write(number, parts),
             )
         finally:
             os.close(number)
         return
     with tempfile.TemporaryDirectory() as folder:  # readable by its owner alone
         path = Path(folder) / "stream"
-        yield str(path), path.read_bytes, path.write_bytes
+        yield (
+            str(path),
+            path.read_bytes,
+            lambda *parts: path.write_bytes(b"".join(parts)),
+        )
 
 
-def _write(number: int, data: bytes) -> None:
-    """Write all of it."""
-    done = 0
-    while done < len(data):
-        done += os.pwrite(number, data[done:] if done else data, done)
+def _write(number: int, parts: tuple[Any, ...]) -> None:
+    """Write all parts to a new file."""
+    size = sum(memoryview(part).nbytes for part in parts)
+    if os.writev(number, parts) != size:  # a file in memory takes all, or none
+        raise OSError(f"{size} bytes do not fit into memory")
 
 
 def members(thing: Any) -> bytes:
@@ -103,13 +108,16 @@ def members(thing: Any) -> bytes:
     return body if compression == _PLAIN else _zstandard().decompress(body)
 
 
-def load(thing: Any, context: Any, body: bytes) -> Any:
-    """Have an object read what `members` returned; a ValueError if it refuses."""
+def load(thing: Any, context: Any, *body: Any) -> Any:
+    """Have an object read what `members` returned; a ValueError if it refuses.
+
+    In parts, so that nothing is copied only to stand behind each other.
+    """
     magic, version = 0xA15E, _seal_version()
-    size = _STREAM.size + len(body)
+    size = _STREAM.size + sum(memoryview(part).nbytes for part in body)
     head = _STREAM.pack(magic, _STREAM.size, *version, _PLAIN, 0, size)
     with _path() as (path, _, write):
-        write(head + body)
+        write(head, *body)
         try:
             thing.load(context, path)
         except (ValueError, RuntimeError, IndexError) as error:
@@ -198,11 +206,11 @@ class Ring:
 
     def public_key(self, words: bytes) -> Any:
         """Read a public key; a ValueError if it is none."""
-        return load(self.api.PublicKey(), self.context, self._public_head + words)
+        return load(self.api.PublicKey(), self.context, self._public_head, words)
 
     def secret_key(self, words: bytes) -> Any:
         """Read a secret key."""
-        return load(self.api.SecretKey(), self.context, self._secret_head + words)
+        return load(self.api.SecretKey(), self.context, self._secret_head, words)
 
     # Plaintexts ----------------------------------------------------------------
 
@@ -226,28 +234,40 @@ class Ring:
         """Write a fresh symmetric encryption: the seed, then its one polynomial."""
         body = members(ciphertext)[len(self._seeded_head) :]
         size = len(body) - self.seed_bytes
-        return body[size:] + _swapped(body[:size])
+        return body[size:] + _swapped(body[:size]).tobytes()
 
     def read_seeded(self, data: bytes) -> Any:
         """Read what `write_seeded` wrote; a ValueError if SEAL refuses it."""
         seed, words = data[: self.seed_bytes], data[self.seed_bytes :]
-        body = self._seeded_head + _swapped(words) + seed
-        return load(self.api.Ciphertext(), self.context, body)
+        body = self._seeded_head, _swapped(words), seed
+        return load(self.api.Ciphertext(), self.context, *body)
 
     def write(self, ciphertext: Any) -> bytes:
         """Write both polynomials, in big-endian words."""
         n_primes = ciphertext.coeff_modulus_size()
-        return _swapped(members(ciphertext)[len(self._heads[n_primes]) :])
+        return _swapped(members(ciphertext)[len(self._heads[n_primes]) :]).tobytes()
 
     def read(self, data: bytes, n_primes: int) -> Any:
         """Read what `write` wrote; a ValueError if SEAL refuses it."""
-        body = self._heads[n_primes] + _swapped(data)
-        return load(self.api.Ciphertext(), self.context, body)
+        body = self._heads[n_primes], _swapped(data)
+        return load(self.api.Ciphertext(), self.context, *body)
+
+    def transparent(self, rows: NDArray[np.uint64]) -> Any:
+        """Return residues as a ciphertext whose second polynomial is zero.
+
+        To be added to another: by itself it hides nothing.
+        """
+        body = (
+            self._heads[len(rows)],
+            rows.astype("<u8", copy=False),
+            _ZEROS[: rows.size],
+        )
+        return load(self.api.Ciphertext(), self.context, *body)
 
 
-def _swapped(words: bytes) -> bytes:
+def _swapped(words: bytes) -> NDArray[np.uint64]:
     """Reverse the bytes of each word: SEAL's are little-endian, a wire's are not."""
-    return np.frombuffer(words, dtype="<u8").byteswap().tobytes()
+    return np.frombuffer(words, dtype="<u8").byteswap()
 
 
 @lru_cache(maxsize=64)
