@@ -168,7 +168,9 @@ def audit_report(
             audit = SumAudit(transcript, deadline, random_state, known)
             n_rounds["secure sum"] = len(view.sums) - 1
         else:
-            audit = _Audit(transcript, protection, max_samples, deadline, random_state)
+            audit = _Audit(
+                transcript, protection, max_samples, deadline, random_state, known
+            )
             n_rounds["consensus"] = len(view.left_rounds)
         # What takes little time comes before simulations, which take all there is.
         found: dict[str, list[Leakage]] = {attack: [] for attack in STUDIES}
@@ -330,8 +332,10 @@ class _Audit:
         max_samples: int,
         deadline: Deadline,
         random_state: int,
+        references: Any,
     ) -> None:
         self.transcript = transcript
+        self.references = references
         self.protection = protection
         self.max_samples = max_samples
         self.deadline = deadline
@@ -407,6 +411,7 @@ class _Audit:
                 max_rounds=n_rounds,
                 max_fitted=self.max_samples,
                 random_state=self.random_state,
+                references=self.references,
             )
             leakage = attack.run(self.transcript, attacker, victim)
             self.results[SIMULATION].append(leakage)

@@ -41,6 +41,10 @@ ATTACKS = (
 )
 
 _FEW = 30  # samples
+_ROWS = (
+    "those of all agents but any one should outnumber the components, else single rows "
+    "can be told from the totals; many more make that harder, not impossible"
+)
 _WIDTH = 150
 # A smaller recovered share may be chance, the more so where means are compared.
 _NOTHING, _CHANCE = 0.05, 0.2
@@ -139,7 +143,11 @@ class AuditReport:
         self.reasons = _reasons(self.worst)
         summed = [self.table[attack].get(SECURE_SUM) for attack in (SIMULATION, POOL)]
         summed_share = max((one for one in summed if one is not None), default=None)
-        self.advice = _advice(self.worst, protection, n_holders, summed_share)
+        pairs = [(one.attacker, one.victim) for one in data]
+        pairs += [(one.attacker, one.victim) for one in skipped]
+        known = {label for pair in pairs for label in pair if label is not None}
+        n_agents = max(n_holders, len(known))
+        self.advice = _advice(self.worst, protection, n_holders, n_agents, summed_share)
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Return one record for each attack that was run.
@@ -342,7 +350,11 @@ def _reasons(worst: Leakage | None) -> list[str]:
 
 
 def _advice(
-    worst: Leakage | None, protection: str, n_holders: int, summed_share: float | None
+    worst: Leakage | None,
+    protection: str,
+    n_holders: int,
+    n_agents: int,
+    summed_share: float | None,
 ) -> list[str]:
     """Say what to change."""
     if protection == SECURE_SUM:
@@ -356,10 +368,6 @@ def _advice(
             )
         if worst.attack == "DropoutAttack":
             advice.append('on_dropout="raise": totals with and without it tell of it')
-        advice.append(
-            "more samples: those of all agents but any one should outnumber the "
-            "components, else single rows can be told from the totals"
-        )
         if "epsilon" in worst.details:
             advice.append(
                 f"an epsilon below {worst.details['epsilon']:g}: it leaves a test of "
@@ -370,6 +378,7 @@ def _advice(
                 "epsilon: nothing but noise hides members from who has a list of "
                 "candidates; n_init=1, with fewer totals, tells a little less"
             )
+        advice.append(f"more samples: {_ROWS}")
         return advice
     sums_protect = n_holders >= LEAST_HOLDERS
     advice = [_advice_on_sums(n_holders, summed_share)]
@@ -379,7 +388,8 @@ def _advice(
         )
     if worst is None:
         return advice
-    if worst.n_neighbours == 1:
+    # Of two agents there is nobody who could be another.
+    if worst.n_neighbours == 1 and n_agents > 2:
         advice.append(
             "another neighbour for this agent: a single one knows all that it receives"
         )
@@ -403,7 +413,6 @@ def _advice_on_sums(n_holders: int, share: float | None) -> str:
     if share < _CHANCE:
         return advice
     return (
-        "more samples: those of all agents but any one should outnumber the "
-        "components, else single rows can be told from the totals: "
-        f"{100 * share:.0f} % were recovered under the secure sum here"
+        f"more samples: {_ROWS}: {100 * share:.0f} % were recovered under the secure "
+        "sum here"
     )

@@ -272,6 +272,21 @@ def test_simulation_finds_out_that_there_is_one_sample():
     assert leakage.error < 0.05
 
 
+def test_references_stand_in_for_samples_of_its_own():
+    """An attacker without samples starts from those of others."""
+    X, agents = data(1)
+    agents[agents == ATTACKER] = 0  # a relay
+    graph = np.diag(np.ones(3), 1) + np.diag(np.ones(3), -1)
+    estimator = model(2, masking="entrywise", adjacency=graph)
+    one = record(estimator.set_params(max_iter=20), X, agents)
+    simulation = SimulationAttack(1, references=X[:60])
+    leakage = simulation.run(one, ATTACKER, VICTIM)
+    blind = SimulationAttack(1).run(one, ATTACKER, VICTIM)
+    assert leakage.error < 0.1
+    assert leakage.error <= blind.error + 0.02
+    assert "references=<60x12>" in repr(simulation)
+
+
 def test_simulation_finds_moments_but_not_the_samples_of_several():
     one = transcript(n_samples=4, n_components=2)
     view = one.view(ATTACKER)

@@ -411,3 +411,14 @@ def test_an_audit_does_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         audit_report(model(masking="entrywise"), X, agents, max_rounds=5, max_samples=1)
+
+
+def test_of_two_agents_none_is_told_to_find_another_neighbour():
+    X = np.random.default_rng(0).exponential(size=(7, 4))
+    estimator = model(2, partition=[6, 1], max_iter=2)
+    given = {"max_samples": 1, "max_seconds": 3.0, "max_rounds": 5}
+    result = audit_report(estimator, X, **given)
+    assert result.worst.n_neighbours == 1
+    advice = " ".join(result.advice)
+    assert "another neighbour" not in advice
+    assert "more agents with samples: with 2" in advice

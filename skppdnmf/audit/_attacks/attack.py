@@ -8,6 +8,7 @@ from typing import Any
 
 from .._views.transcript import AgentView, Label, Transcript
 from .leakage import Estimate, Leakage, score
+from .membership import settings
 
 
 class NeighbourAttack(ABC):
@@ -73,8 +74,7 @@ class NeighbourAttack(ABC):
         """
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
-        return f"{type(self).__name__}({given})"
+        return f"{type(self).__name__}({settings(self)})"
 
 
 def attacker_view(transcript: Transcript, attacker: Label, victim: Label) -> AgentView:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 
 from ..._consensus.masks import MASK_BITS
@@ -13,6 +13,7 @@ from .._views.transcript import AgentView, Label
 from .attack import NeighbourAttack
 from .gcd import LEAST, MEAN, MOST
 from .leakage import Estimate, dense, mean_sample
+from .membership import checked_references
 from .replay import Replay, masked_difference, own_values
 
 Array = NDArray[np.float64]
@@ -67,6 +68,9 @@ class SimulationAttack(NeighbourAttack):
         As for `LeastSquaresAttack`.
     random_state : int, default=0
         Seed of the starting guesses.
+    references : array-like of shape (n_references, n_features) or None, default=None
+        Other samples of the same distribution. With them guesses start from these and
+        are drawn towards their mean, and not from the attacker's own samples alone.
 
     Notes
     -----
@@ -97,6 +101,7 @@ class SimulationAttack(NeighbourAttack):
         max_steps: int = 25,
         target: str = "auto",
         random_state: int = 0,
+        references: ArrayLike | None = None,
     ) -> None:
         for name, value in (
             ("n_samples", 1 if n_samples is None else n_samples),
@@ -114,6 +119,7 @@ class SimulationAttack(NeighbourAttack):
         self.max_steps = max_steps
         self.target = target
         self.random_state = random_state
+        self.references = checked_references(references)
 
     def reconstruct(self, view: AgentView, victim: Label) -> Estimate:
         """Estimate the victim's data from what the attacker saw.
@@ -130,7 +136,10 @@ class SimulationAttack(NeighbourAttack):
         Estimate
         """
         tried = _TRIED_SAMPLES if self.n_samples is None else (self.n_samples,)
-        problem = _Problem(view, victim)
+        known = dense(view.X)
+        if self.references is not None:
+            known = np.vstack([known, self.references])
+        problem = _Problem(view, victim, known)
         best: tuple[int, _Fit] | None = None
         for n_samples in tried:
             fit = self._fit(problem, view, n_samples)
@@ -161,7 +170,8 @@ class SimulationAttack(NeighbourAttack):
             stages.append(stages[-1] * _GROWTH)
         result: _Fit | None = None
         starts = [
-            size * _starting_rows(view, n_rows, k, rng) for k in range(self.n_starts)
+            size * _starting_rows(view, problem.known, n_rows, k, rng)
+            for k in range(self.n_starts)
         ]
         for n_rounds in sorted({min(stage, most) for stage in stages}):
             if result is not None:
@@ -183,8 +193,9 @@ class SimulationAttack(NeighbourAttack):
 class _Problem:
     """The masked answers, and how far guessed samples are from explaining them."""
 
-    def __init__(self, view: AgentView, victim: Label) -> None:
+    def __init__(self, view: AgentView, victim: Label, known: Array) -> None:
         self._view, self._victim = view, victim
+        self.known = known
         self._answers = masked_difference(view, victim)
         self._own = own_values(view)
         self._scalar = view.public.settings.masking == "scalar"
@@ -221,8 +232,8 @@ class _Problem:
         return _Fit(found, n_rounds, self._plausible(replay(found)), fit.cost)
 
     def _prior(self, share: float) -> tuple[Array, Array]:
-        """Return the mean of the attacker's samples and how much it weighs."""
-        own = dense(self._view.X)
+        """Return the mean of the samples that are known and how much it weighs."""
+        own = self.known
         if len(own) < 2:
             return np.zeros(own.shape[1]), np.zeros(own.shape[1])
         # Each fitted row stands for 1 / share samples.
@@ -265,10 +276,9 @@ def _better(fit: _Fit, other: _Fit) -> bool:
 
 
 def _starting_rows(
-    view: AgentView, n_rows: int, k: int, rng: np.random.Generator
+    view: AgentView, own: Array, n_rows: int, k: int, rng: np.random.Generator
 ) -> Array:
-    """Guess samples: the attacker's mean, or mixtures of it with its samples."""
-    own = dense(view.X)
+    """Guess samples: the mean of known ones, or mixtures of it with these."""
     if not len(own):  # a relay knows the result at least
         public = view.public
         weights = rng.exponential(
