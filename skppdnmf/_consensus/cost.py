@@ -37,7 +37,7 @@ _SLOW_LATTICE_REPLY = 0.04
 # Answers of the lattice cipher from which on processes are worth starting.
 _LEAST_LATTICE_REPLIES = 1500
 # Values under keys of 2048 bits from which on processes are worth starting.
-_LEAST_VALUES = {"entrywise": 50_000, "scalar": 300_000}
+_LEAST_VALUES = {"entrywise": 50_000, "scalar": 150_000}
 # Seconds that worker processes take to start and to import what they need.
 _PROCESSES_START = 4.0
 # Slots of this many values are enough to time; repeated until the clock is sure.

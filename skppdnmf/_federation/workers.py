@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
 from typing import Any
 
-from joblib.externals.loky.process_executor import ProcessPoolExecutor
+from joblib.externals.loky.backend import get_context
 
 from .._agent import Departure, Step
 from .._nmf.threads import single_threaded
 from .turns import Answer, Call, take_turn
-
-# Idle processes end after so many seconds. No turn of the others takes as long as that
-# while an agent waits.
-_IDLE_SECONDS = 24 * 3600.0
 
 _executors: dict[int, ProcessPoolExecutor] = {}
 _seated: dict[tuple[str, int], Any] = {}  # in a worker: its agents
@@ -114,8 +110,8 @@ class Workers:
         for index, (party, arrived, may_leave) in enumerate(calls):
             agent = None
             if not isinstance(party, Seat):
-                place = self._executors[self._places[index]]
-                party, agent = Seat(self._run, index, place), party
+                home = self._executors[self._places[index]]
+                party, agent = Seat(self._run, index, home), party
             seats.append(party)
             place = self._executors.index(party.executor)
             task = party.key, agent, arrived, may_leave
@@ -155,9 +151,14 @@ def places(loads: Sequence[float], n_workers: int) -> list[int]:
 
 
 def _executor(place: int) -> ProcessPoolExecutor:
-    """Return a worker of this process, started when it is first needed."""
+    """Return a worker of this process, started when it is first needed.
+
+    Processes start as joblib's do, so that a script need not guard its main part. But
+    joblib's own pools replace a process whose memory grows or that has been idle, and
+    with it would go its agents.
+    """
     if place not in _executors:
-        _executors[place] = ProcessPoolExecutor(1, timeout=_IDLE_SECONDS)
+        _executors[place] = ProcessPoolExecutor(1, mp_context=get_context("loky"))
     return _executors[place]
 
 
