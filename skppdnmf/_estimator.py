@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
@@ -41,8 +42,9 @@ from ._fit.noise import check_privacy
 from ._fit.protocols import PROTOCOLS, protocol_of
 from ._fit.run import run_fit, warn_of_leaks
 from ._fit.seeds import common_start, draw_seeds
-from ._fit.uses import check_uses, missing_entries
+from ._fit.uses import check_positive, check_uses, missing_entries
 from ._nmf.admm import squared_norm, squared_residual
+from ._nmf.beta import BetaSamples, beta_of, solve_beta
 from ._nmf.nnls import solve_nnls
 from ._nmf.observed import observed_errors, solve_observed
 from ._nmf.penalties import right_penalty
@@ -168,6 +170,13 @@ class PrivateDistributedNMF(
         the first K0 rows of `components_` stay exactly so (up to `normalize`), while
         the others are learned. K0 is less than `n_components`; of an `init` the first
         K0 rows are not read.
+    beta_loss : float or {"frobenius", "kullback-leibler", "itakura-saito"}, \
+            default="frobenius"
+        Divergence of X from WH that is minimised under "secure-sum", as in
+        `sklearn.decomposition.NMF`: by name, or beta from 0 to 2. Other than Frobenius
+        multiplicative updates are made, from expected counts that are summed, with
+        extrapolation; and ``n_init="auto"`` is one start. "itakura-saito" takes no
+        zeros.
     sparse_missing : bool, default=False
         Whether, under "secure-sum", entries that a sparse X does not hold are missing,
         and not zero. In an array nan is missing. See the user guide on missing entries.
@@ -253,7 +262,8 @@ class PrivateDistributedNMF(
     n_components_ : int
         Number of components.
     reconstruction_err_ : float
-        ``||X - W H||`` (Frobenius) of the training data; nan with `epsilon`, as it
+        ``||X - W H||`` (Frobenius) of the training data, or the root of twice the
+        divergence under another `beta_loss`; nan with `epsilon`, as it
         would tell something of them beside the noise.
     n_iter_ : int
         Iterations of block coordinate descent.
@@ -346,6 +356,10 @@ class PrivateDistributedNMF(
         "key_degree": [Interval(Integral, 1, None, closed="left"), None],
         "on_dropout": [StrOptions({"raise", "continue"})],
         "fixed_components": ["array-like", None],
+        "beta_loss": [
+            StrOptions({"frobenius", "kullback-leibler", "itakura-saito"}),
+            Interval(Real, 0, 2, closed="both"),
+        ],
         "sparse_missing": ["boolean"],
         "normalize": [StrOptions({"none", "components", "max"}), None],
         "alpha_W": [Interval(Real, 0, None, closed="left")],
@@ -399,6 +413,7 @@ class PrivateDistributedNMF(
         key_degree=None,
         on_dropout="raise",
         fixed_components=None,
+        beta_loss="frobenius",
         sparse_missing=False,
         normalize=None,
         alpha_W=0.0,
@@ -436,6 +451,7 @@ class PrivateDistributedNMF(
         self.key_degree = key_degree
         self.on_dropout = on_dropout
         self.fixed_components = fixed_components
+        self.beta_loss = beta_loss
         self.sparse_missing = sparse_missing
         self.normalize = normalize
         self.alpha_W = alpha_W
@@ -575,6 +591,7 @@ class PrivateDistributedNMF(
         check_privacy(self)
         check_uses(self, sample_weight=sample_weight)
         missing = missing_entries(self, X)
+        check_positive(self, X)
         fixed = check_fixed(
             self.fixed_components, n_components, X.shape[1], type(self).__name__
         )
@@ -646,7 +663,12 @@ class PrivateDistributedNMF(
     def _solve(self, X):
         """Solve the right factor of validated data, in double precision."""
         penalty = right_penalty(self.alpha_W, self.l1_ratio, X.shape[1])
-        solve = solve_observed if missing_entries(self, X) else solve_nnls
+        missing = missing_entries(self, X)
+        solve = solve_observed if missing else solve_nnls
+        beta = beta_of(self.beta_loss)
+        if beta != 2:
+            check_positive(self, X)
+            solve = partial(_solve_divergence, beta=beta, missing=missing)
         if self.normalize in (None, "none") or not any(penalty):
             return solve(X, self.components_, *penalty)
         # The penalty is on the right factor as it was before rows were scaled.
@@ -655,9 +677,19 @@ class PrivateDistributedNMF(
         return solve(X, H, *penalty) * scales
 
     def _squared_errors(self, X, W, sample_weight=None):
-        """Return ``||X||^2`` and ``||X - W H||^2``, weighted."""
+        """Return ``||X||^2`` and ``||X - W H||^2``, weighted; or twice divergences."""
         W = W.astype(np.float64)
         H = self.components_.astype(np.float64)
+        if beta_of(self.beta_loss) != 2:
+            missing = missing_entries(self, X)
+            samples = BetaSamples.of(X, beta_of(self.beta_loss), missing)
+            weight = np.ones(samples.n_samples)
+            if sample_weight is not None:
+                weight = _check_sample_weight(
+                    sample_weight, X, dtype=np.float64, ensure_non_negative=True
+                )
+            null = samples.null_divergences() @ weight
+            return 2.0 * float(null), 2.0 * float(samples.divergences(W, H) @ weight)
         if missing_entries(self, X):
             norms, errors = observed_errors(X, W, H)
             weight = np.ones(len(norms))
@@ -773,7 +805,9 @@ class PrivateDistributedNMF(
         Returns
         -------
         float
-            ``-||X - W H|| / ||X||`` with the W of `transform`; 0 if X is zero.
+            ``-||X - W H|| / ||X||`` with the W of `transform`; 0 if X is zero. Under
+            another `beta_loss` minus the root of the divergence over that of X from
+            the mean of each sample.
 
         Raises
         ------
@@ -815,6 +849,11 @@ class PrivateDistributedNMF(
         tags.input_tags.allow_nan = allowed
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _solve_divergence(X, H, l1, l2, *, beta, missing):
+    """Solve the right factor under another divergence."""
+    return solve_beta(X, H, beta, l1, l2, missing)
 
 
 def _without_weightless(X, partition, weights):

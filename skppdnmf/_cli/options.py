@@ -124,6 +124,13 @@ PARAMETERS: dict[str, tuple[click.ParamType, str]] = {
         "A file with known components, a row for each, which stay as they are under "
         "secure-sum while the others are learned.",
     ),
+    "beta_loss": (
+        Either(
+            Number(min=0, max=2),
+            Word(["frobenius", "kullback-leibler", "itakura-saito"]),
+        ),
+        "Divergence that is minimised under secure-sum, by name or beta.",
+    ),
     "sparse_missing": (
         click.BOOL,
         "Whether, under secure-sum, entries that a sparse file does not hold are "

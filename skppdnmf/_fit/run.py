@@ -17,6 +17,7 @@ from .._federation.membership import Membership
 from .._federation.memo import Memo
 from .._federation.traffic import Traffic
 from .._nmf.admm import squared_norm
+from .._nmf.beta import BetaSamples, beta_of
 from .._nmf.observed import zero_filled
 from .._protocol import Computed, FitProtocol, Hooks, Plan, Setting
 from .._sealing.credentials import LocalCredentials, new_run
@@ -98,13 +99,8 @@ def run_fit(
     """
     estimator = setting.estimator
     parts = [X[rows] for rows in partition.samples]
-    known = zero_filled(X)
-    norms = [squared_norm(known[rows]) for rows in partition.samples]
+    norms = _sizes(setting, parts, partition, weights)
     if weights is not None:
-        norms = [
-            squared_norm(scale_rows(known[rows], np.sqrt(weights[rows])))
-            for rows in partition.samples
-        ]
         parts = [
             WeightedSamples(part, weights[rows])
             for part, rows in zip(parts, partition.samples, strict=True)
@@ -112,8 +108,8 @@ def run_fit(
     names = [f"agent {label!r}" for label in partition.labels]
     if recorder is not None:
         recorder.begin(setting, plan, partition.labels, parts)
-    whole = squared_norm(known) if weights is None else sum(norms)
-    watch = Observer(whole, norms)
+    plain = weights is None and beta_of(estimator.beta_loss) == 2
+    watch = Observer(squared_norm(zero_filled(X)) if plain else sum(norms), norms)
     max_iter = int(estimator.max_iter)
     with Progress(estimator.verbose, max_iter) as progress:
 
@@ -159,6 +155,27 @@ def _outcome(computed: Computed) -> Outcome:
     return Outcome(
         list(computed.reports), True, traffic, Membership(len(computed.reports))
     )
+
+
+def _sizes(
+    setting: Setting,
+    parts: list[Any],
+    partition: Partition,
+    weights: NDArray[np.float64] | None,
+) -> list[float]:
+    """Return what errors are relative to, for each agent."""
+    beta = beta_of(setting.estimator.beta_loss)
+    sizes = []
+    for part, rows in zip(parts, partition.samples, strict=True):
+        own = np.ones(len(rows)) if weights is None else weights[rows]
+        if beta != 2:
+            samples = BetaSamples.of(part, beta, setting.missing)
+            sizes.append(float(samples.null_divergences() @ own))
+        elif weights is None:
+            sizes.append(squared_norm(zero_filled(part)))
+        else:
+            sizes.append(squared_norm(scale_rows(zero_filled(part), np.sqrt(own))))
+    return sizes
 
 
 def _check_departure(partition: Partition, left: list[int]) -> None:

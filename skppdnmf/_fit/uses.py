@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._nmf.beta import beta_of
 from .._nmf.observed import has_gaps
 from .protocols import protocol_of
 
@@ -67,6 +68,8 @@ def check_uses(estimator: Any, **given: Any) -> None:
         together with `epsilon` where the account does not cover it.
     """
     used = {name: True for name, value in given.items() if value is not None}
+    if beta_of(estimator.beta_loss) != 2:
+        used[f"beta_loss={estimator.beta_loss!r}"] = True
     if estimator.fixed_components is not None:
         used["fixed_components"] = True
     noisy = dict(used)
@@ -83,4 +86,34 @@ def check_uses(estimator: Any, **given: Any) -> None:
         raise ValueError(
             f"{next(iter(noisy))} with epsilon={estimator.epsilon:g}: the account of "
             "differential privacy does not cover it"
+        )
+
+
+def check_positive(estimator: Any, X: Any) -> None:
+    """Refuse zeros under a divergence that they make infinite.
+
+    Parameters
+    ----------
+    estimator : PrivateDistributedNMF
+        With its parameters, each valid.
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
+        Validated data.
+
+    Raises
+    ------
+    ValueError
+        If `beta_loss` is Itakura-Saito and an observed entry is zero.
+    """
+    if beta_of(estimator.beta_loss) > 0:
+        return
+    if sparse.issparse(X):
+        absent = X.nnz < X.shape[0] * X.shape[1] and not estimator.sparse_missing
+        zeros = absent or bool((X.data == 0).any())
+    else:
+        zeros = bool((X == 0).any())
+    if zeros:
+        raise ValueError(
+            f"beta_loss={estimator.beta_loss!r} although X contains zeros, where the "
+            "divergence is infinite; add a small number to X, leave zeros out as "
+            "missing (nan), or take a positive beta_loss"
         )

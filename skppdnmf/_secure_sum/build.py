@@ -13,6 +13,8 @@ from .._data.graph import Network
 from .._protocol import call, nobody
 from .._sealing.credentials import Credentials
 from .agent import SumAgent
+from .beta_agent import BetaAgent
+from .beta_path import BetaPath
 from .exchange import SecureSum
 from .key_graph import key_graph_of
 from .left_factor import LeftPath
@@ -67,7 +69,7 @@ def make_sum_agents(
 
     Returns
     -------
-    list of SumAgent or NoisyAgent
+    list of SumAgent, NoisyAgent or BetaAgent
         In the order of the parts.
 
     Raises
@@ -81,6 +83,8 @@ def make_sum_agents(
     path: Any
     if isinstance(settings, NoiseSettings):
         Party, path = NoisyAgent, NoisyPath(starts[0], settings)
+    elif settings.beta != 2:
+        Party, path = BetaAgent, BetaPath(starts, settings)
     else:
         path = LeftPath(starts, settings)
     trees = SpanningTrees(network)

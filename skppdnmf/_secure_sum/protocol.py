@@ -14,6 +14,7 @@ from .._data.partition import Partition
 from .._nmf.observed import zero_filled
 from .._protocol import Cost, Hooks, Plan, Setting
 from .._warn import warn_user
+from .beta_totals import BetaNumbers
 from .build import make_sum_agents
 from .cost import count_bytes, count_bytes_of
 from .key_graph import check_key_degree
@@ -98,7 +99,7 @@ class SecureSumProtocol:
             hooks: Hooks,
             numbers: Sequence[int] | None = None,
         ) -> list[Agent]:
-            if isinstance(settings, PathSettings):
+            if isinstance(settings, PathSettings) and settings.beta == 2:
                 # Of all that are here; all check it once more when the sum is known.
                 n_samples = sum(part.shape[0] for part in parts)
                 FixedPoint.of(settings, *start.shape).check(n_samples)
@@ -144,11 +145,15 @@ class SecureSumProtocol:
         settings = settings_of(estimator, network.n_agents, start.shape[1])
         degree, n_starts = plan_sums(estimator, network.n_agents, *start.shape)
         check_key_degree(network.n_agents, degree)
-        fixed_point = FixedPoint.of(settings, *start.shape)
-        if n_samples is not None:
-            fixed_point.check(n_samples)
+        numbers: FixedPoint | BetaNumbers
+        if settings.beta != 2:
+            numbers = BetaNumbers(settings, *start.shape)
+        else:
+            numbers = FixedPoint.of(settings, *start.shape)
+            if n_samples is not None:
+                numbers.check(n_samples)
         n_bytes = count_bytes(
-            network, fixed_point.words_per_start, n_starts, settings.max_iter
+            network, numbers.words_per_start, n_starts, settings.max_iter
         )
         exchanges = settings.max_iter if network.n_agents > 1 else 0
         return Cost(exchanges, 0, 0, n_bytes, 0.0)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._data.partition import LEAST_HOLDERS
+from .._nmf.beta import beta_of
 from .._nmf.penalties import Penalty, left_weight, right_penalty
 from .accountant import Guarantee
 from .key_graph import key_degree
@@ -42,6 +43,10 @@ class PathSettings:
         Whether samples have weights.
     missing : bool, default=False
         Whether entries may be missing.
+    beta : float, default=2.0
+        Of the divergence.
+    extrapolates : bool, default=True
+        Whether the left factor is extrapolated, under another divergence.
     """
 
     n_agents: int
@@ -54,6 +59,8 @@ class PathSettings:
     n_fixed: int = 0
     weighted: bool = False
     missing: bool = False
+    beta: float = 2.0
+    extrapolates: bool = True
 
     @property
     def exact(self) -> bool:
@@ -178,6 +185,7 @@ def settings_of(
         n_fixed=count_fixed(estimator),
         weighted=weighted,
         missing=missing,
+        beta=beta_of(estimator.beta_loss),
     )
 
 
@@ -237,6 +245,8 @@ def plan_sums(
     random = isinstance(estimator.init, str) and estimator.init == "random"
     if estimator.epsilon is not None or not random:
         return degree, 1
+    if beta_of(estimator.beta_loss) != 2 and isinstance(estimator.n_init, str):
+        return degree, 1  # their right factors are what takes time
     return degree, count_starts(estimator.n_init, n_components, n_features, degree)
 
 

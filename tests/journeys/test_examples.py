@@ -124,6 +124,15 @@ def check_text(text):
         assert len(found) == 1, f"{topic}: {found}"
 
 
+def check_signatures(text):
+    alone, together, pooled = (
+        numbers(text.split(f"{name}:")[1].splitlines()[0])[0]
+        for name in ("one hospital alone", "all hospitals, two known", "pooled NMF")
+    )
+    assert together > 0.95
+    assert together > max(alone, pooled - 0.01)
+
+
 def check_sensors(text):
     private = numbers(text.split("nobody shows:")[1].splitlines()[0])[-1]
     mean, zero = (

@@ -1,0 +1,158 @@
+"""Totals of expected counts under a beta divergence, and the words that carry them."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .limbs import N_LIMBS, from_limbs, to_limbs
+from .settings import PathSettings
+
+Array = NDArray[np.float64]
+Words = NDArray[np.uint64]
+
+# Units in what the totals add up to at the best fit. A total is at most 2**12 times
+# that: what agents send is kept below 2**10 times their share.
+_BITS = 50
+_LARGEST = 2.0**10
+_OBJECTIVE_BITS = 40
+
+
+class BetaTotals(NamedTuple):
+    """What one exchange brings, for each of S starts.
+
+    Parameters
+    ----------
+    above, below : ndarray of shape (S, K, F)
+        As of `skppdnmf._nmf.beta.BetaSamples.totals`; `below` is zero where it is not
+        sent.
+    objectives : ndarray of shape (S,)
+        Divergences with the penalties on the right factors.
+    """
+
+    above: Array
+    below: Array
+    objectives: Array
+
+
+def beta_setup_words(bounds: Array, nulls: Array, weights: Array | None) -> Words:
+    """Return an agent's summand of the first sum.
+
+    Parameters
+    ----------
+    bounds, nulls : ndarray of shape (n_i,)
+        Of its samples: what totals add up to, and divergences from their means.
+    weights : ndarray of shape (n_i,) or None
+        Of its samples, if any have weights.
+
+    Returns
+    -------
+    ndarray of uint64
+    """
+    count = np.array([len(bounds)], dtype=np.uint64)
+    words = [to_limbs(bounds), count, to_limbs(nulls)]
+    if weights is not None:
+        words.append(to_limbs(weights))
+    return np.concatenate(words)
+
+
+class BetaSetup(NamedTuple):
+    """What the first sum says of all samples.
+
+    Parameters
+    ----------
+    bound : float
+        What totals add up to, about.
+    n_samples : int
+        Their number.
+    null : float
+        Their divergence from their means.
+    weight : float
+        Their weight, or their number.
+    """
+
+    bound: float
+    n_samples: int
+    null: float
+    weight: float
+
+
+def read_beta_setup(words: Words) -> BetaSetup:
+    """Return what the first total says."""
+    bound, rest = words[:N_LIMBS], words[N_LIMBS:]
+    null, weights = rest[1 : 1 + N_LIMBS], rest[1 + N_LIMBS :]
+    n = int(rest[0])
+    weight = from_limbs(weights) if len(weights) else float(n)
+    return BetaSetup(from_limbs(bound), n, from_limbs(null), weight)
+
+
+class BetaNumbers:
+    """Turns totals into words and back; they are bounded by the data.
+
+    Parameters
+    ----------
+    settings : PathSettings
+        Common to all agents.
+    n_components, n_features : int
+        K and F.
+    """
+
+    def __init__(
+        self, settings: PathSettings, n_components: int, n_features: int
+    ) -> None:
+        self.shape = n_components, n_features
+        # Under Kullback-Leibler rows that sum to one need no second total.
+        self.with_below = settings.beta != 1 or settings.left_alpha > 0
+        self.unit = self.objective_unit = 1.0
+
+    @property
+    def words_per_start(self) -> int:
+        """Words that one start takes."""
+        K, F = self.shape
+        return K * F * (2 if self.with_below else 1) + 1
+
+    def bounded(self, bound: float) -> BetaNumbers:
+        """Return the numbers for what all agents' totals add up to."""
+        after = copy(self)
+        after.unit = (bound or 1.0) / 2.0**_BITS
+        after.objective_unit = (bound or 1.0) / 2.0**_OBJECTIVE_BITS
+        return after
+
+    def encode(self, totals: BetaTotals, bound: float) -> Words:
+        """Return an agent's summand.
+
+        Parameters
+        ----------
+        totals : BetaTotals
+            Its own.
+        bound : float
+            What its totals add up to at the best fit.
+
+        Returns
+        -------
+        ndarray of uint64
+        """
+        above, below, objectives = totals
+        sizes = np.maximum(above.sum(axis=(1, 2)), below.sum(axis=(1, 2)))
+        most = _LARGEST * max(bound, 0.0)
+        shrink = np.minimum(1.0, most / np.maximum(sizes, np.finfo(float).tiny))
+        parts = [above, below] if self.with_below else [above]
+        words = [np.rint(p * (shrink / self.unit)[:, None, None]) for p in parts]
+        cap = np.minimum(objectives, most / self.unit * self.objective_unit)
+        words.append(np.rint(cap / self.objective_unit))
+        flat = [word.ravel().astype(np.int64) for word in words]
+        return np.concatenate(flat).view(np.uint64)
+
+    def decode(self, words: Words, n_starts: int) -> BetaTotals:
+        """Return the totals from the sum of all agents' words."""
+        K, F = self.shape
+        values = words.view(np.int64).astype(np.float64)
+        size = n_starts * K * F
+        above = values[:size].reshape(n_starts, K, F) * self.unit
+        below = np.zeros_like(above)
+        if self.with_below:
+            below = values[size : 2 * size].reshape(n_starts, K, F) * self.unit
+        return BetaTotals(above, below, values[-n_starts:] * self.objective_unit)
