@@ -26,6 +26,7 @@ from .parameter_types import (
     NoneWord,
     Number,
     ReportFile,
+    Truth,
     Word,
     refuse_blank,
 )
@@ -132,7 +133,7 @@ PARAMETERS: dict[str, tuple[click.ParamType, str]] = {
         "Divergence that is minimised under secure-sum, by name or beta.",
     ),
     "sparse_missing": (
-        click.BOOL,
+        Truth(),
         "Whether, under secure-sum, entries that a sparse file does not hold are "
         "missing, and not zero. Empty cells of a table are missing there.",
     ),

@@ -95,6 +95,22 @@ class Either(click.ParamType):
         self.fail(" ".join(refusals), param, ctx)
 
 
+class Truth(click.ParamType):
+    """True or false, in words."""
+
+    name = "true|false"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Return a bool."""
+        if isinstance(value, bool):
+            return value
+        if value.lower() not in ("true", "false"):
+            self.fail(f"{value!r} is neither true nor false.", param, ctx)
+        return value.lower() == "true"
+
+
 class Blocks(click.ParamType):
     """A number of agents, block sizes, or fractions of the samples."""
 
