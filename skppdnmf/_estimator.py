@@ -49,6 +49,7 @@ from ._nmf.nnls import solve_nnls
 from ._nmf.observed import observed_errors, solve_observed
 from ._nmf.penalties import right_penalty
 from ._nmf.threads import single_threaded
+from ._numbers import with_python_numbers
 from ._paillier.keys import SCHEMES
 from ._paillier.primes import MIN_KEY_SIZE
 from ._protocol import Setting
@@ -470,6 +471,10 @@ class PrivateDistributedNMF(
         self.random_state = random_state
         self.verbose = verbose
 
+    def _validate_params(self):
+        """Check parameters as scikit-learn does, numbers as Python's own."""
+        BaseEstimator._validate_params(with_python_numbers(self))
+
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None, *, agents=None, **fit_params):
         """Factorise X.
@@ -583,19 +588,20 @@ class PrivateDistributedNMF(
         warn_of_labels_as_target(y, agents, X, type(self).__name__)
         agents = align(agents, X, "agents")
         X = validate_samples(self, X, reset=True)
+        plain = with_python_numbers(self)
         n_components, init = check_start(
-            self.n_components, self.init, X.shape[1], type(self).__name__
+            plain.n_components, self.init, X.shape[1], type(self).__name__
         )
         if self.n_jobs == 0:
             raise ValueError("n_jobs=0 has no meaning; use None, 1 or more, or -1")
-        check_privacy(self)
-        check_uses(self, sample_weight=sample_weight)
+        check_privacy(plain)
+        check_uses(plain, sample_weight=sample_weight)
         missing = missing_entries(self, X)
         check_positive(self, X)
         fixed = check_fixed(
             self.fixed_components, n_components, X.shape[1], type(self).__name__
         )
-        seeds = draw_seeds(self.random_state)
+        seeds = draw_seeds(plain.random_state)
         partition, network = check_federation(
             X.shape[0],
             self.partition,
@@ -605,9 +611,9 @@ class PrivateDistributedNMF(
             seeds.graph,
             labels,
         )
-        protocol = protocol_of(self)
+        protocol = protocol_of(plain)
         start = common_start(
-            init, n_components, X.shape[1], seeds.start, protocol.start_scaling(self)
+            init, n_components, X.shape[1], seeds.start, protocol.start_scaling(plain)
         )
         if fixed is not None:
             start = np.concatenate([fixed, start[len(fixed) :]])
@@ -616,14 +622,14 @@ class PrivateDistributedNMF(
             sample_weight = align(sample_weight, given, "sample_weight")
             weights = check_weights(sample_weight, X)
             used, holders, weights = _without_weightless(X, partition, weights)
-        callbacks = FitCallbacks(self, given, y, self.max_iter)
-        setting = Setting(self, network, start, seeds, weights is not None, missing)
+        callbacks = FitCallbacks(self, given, y, plain.max_iter)
+        setting = Setting(plain, network, start, seeds, weights is not None, missing)
         warn_of_leaks(protocol, setting, holders)
         plan = protocol.plan(setting)
         protocol.check_data(setting, used)
         protocol.warn_of_cost(setting, plan)
         if self.privacy_budget is not None:
-            self.privacy_budget.spend(self.epsilon, self.delta, self.privacy_unit)
+            self.privacy_budget.spend(plain.epsilon, plain.delta, self.privacy_unit)
         outcome, rows = run_fit(
             setting, plan, used, holders, callbacks, recorder, weights
         )
@@ -635,6 +641,7 @@ class PrivateDistributedNMF(
         self.adjacency_ = network.adjacency.copy()
         self.traffic_ = outcome.traffic.summary(partition.labels)
         self.dropped_agents_ = [partition.labels[k] for k in outcome.membership.gone]
+        plain = with_python_numbers(self)
         reports = [report for report in outcome.reports if report is not None]
         self.privacy_ = reports[0].privacy
         if (
@@ -646,11 +653,11 @@ class PrivateDistributedNMF(
             warn_user(
                 f"{type(self).__name__} did not reach tol={self.tol:g} within "
                 f"max_iter={self.max_iter} iterations (consensus_error_="
-                f"{self.consensus_error_:.2g}). {advice(self, protocol)} With tol=0 "
+                f"{self.consensus_error_:.2g}). {advice(plain, protocol)} With tol=0 "
                 "all iterations are run and nothing is checked.",
                 ConvergenceWarning,
             )
-        for message in protocol.remarks(self, outcome.reports):
+        for message in protocol.remarks(plain, outcome.reports):
             warn_user(message, ConvergenceWarning)
         W = self._solve(X)
         self.reconstruction_err_ = np.nan
@@ -662,10 +669,11 @@ class PrivateDistributedNMF(
 
     def _solve(self, X):
         """Solve the right factor of validated data, in double precision."""
-        penalty = right_penalty(self.alpha_W, self.l1_ratio, X.shape[1])
+        plain = with_python_numbers(self)
+        penalty = right_penalty(plain.alpha_W, plain.l1_ratio, X.shape[1])
         missing = missing_entries(self, X)
         solve = solve_observed if missing else solve_nnls
-        beta = beta_of(self.beta_loss)
+        beta = beta_of(plain.beta_loss)
         if beta != 2:
             check_positive(self, X)
             solve = partial(_solve_divergence, beta=beta, missing=missing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import zipfile
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import softmax
 from sklearn.utils import check_random_state
+
+from ._numbers import python_count, python_number
 
 __all__ = ["load_cbcl", "make_paper_synthetic"]
 
@@ -99,22 +101,15 @@ def make_paper_synthetic(
     >>> int(agents.max())
     9
     """
-    counts = {
-        "n_features": n_features,
-        "n_samples": n_samples,
-        "n_components": n_components,
-        "n_agents": n_agents,
-        "min_samples": min_samples,
-        "max_samples": max_samples,
-    }
-    for name, count in counts.items():
-        least = 0 if name == "min_samples" else 1
-        if (
-            not isinstance(count, Integral)
-            or isinstance(count, bool)
-            or int(count) < least
-        ):
-            raise ValueError(f"{name}={count!r} must be an integer of at least {least}")
+    n_features = python_count(n_features, "n_features")
+    n_samples = python_count(n_samples, "n_samples")
+    n_components = python_count(n_components, "n_components")
+    n_agents = python_count(n_agents, "n_agents")
+    min_samples = python_count(min_samples, "min_samples", least=0)
+    max_samples = python_count(max_samples, "max_samples")
+    left_mean, right_mean, noise_variance = map(
+        python_number, (left_mean, right_mean, noise_variance)
+    )
     scales = {
         "left_mean": left_mean,
         "right_mean": right_mean,

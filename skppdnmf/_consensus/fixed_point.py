@@ -52,6 +52,7 @@ def fixed_point(
     >>> fixed_point(np.array([0.5, -1.26]), 10)
     (array([  5, -13]), 4)
     """
+    n_max = float(n_max)
     largest = largest_magnitude(values) * n_max
     if not largest < 2.0**MOST_BITS:
         raise OverflowError(

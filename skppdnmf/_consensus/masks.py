@@ -212,6 +212,7 @@ def mask_range(mask_bits: int) -> tuple[int, int]:
     >>> mask_range(12)
     (413, 4093)
     """
+    mask_bits = int(mask_bits)
     if not 1 <= mask_bits <= MOST_DRAWN_BITS:
         raise ValueError(
             f"mask_bits={mask_bits} should be in 1 <= mask_bits <= {MOST_DRAWN_BITS} "

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from reprlib import repr as short_repr
 from typing import Any
 
@@ -15,6 +14,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 from sklearn.utils import check_random_state
+
+from skppdnmf._numbers import python_count
 
 GENERATORS = ("random", "ring", "complete", "star", "path")
 
@@ -141,10 +142,8 @@ def make_network(
         missing entries, missing labels, self-loops, parallel edges or isolated
         agents. The message names the agents.
     """
-    if n_agents is not None and (
-        not isinstance(n_agents, Integral) or isinstance(n_agents, bool) or n_agents < 1
-    ):
-        raise ValueError(f"n_agents={n_agents!r} must be an integer of at least 1")
+    if n_agents is not None:
+        n_agents = python_count(n_agents, "n_agents")
     if isinstance(adjacency, str):
         if adjacency not in GENERATORS:
             raise ValueError(_not_a_graph(adjacency))

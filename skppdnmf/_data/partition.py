@@ -15,6 +15,7 @@ from scipy import sparse
 
 from skppdnmf._data.graph import as_python, comes_from, is_missing, name_some
 from skppdnmf._data.shapes import refuse_unread, without_label_columns
+from skppdnmf._numbers import python_number
 
 DEFAULT_N_AGENTS = 4
 # With fewer agents that hold samples a sum over all hides nothing.
@@ -86,7 +87,8 @@ def split_samples(n_samples: int, partition: Any = None) -> Partition:
         raise ValueError(f"n_samples={n_samples} must be at least 1 to be partitioned")
     if partition is None:
         partition = min(DEFAULT_N_AGENTS, n_samples)
-    if isinstance(partition, Integral) and not isinstance(partition, bool):
+    partition = python_number(partition)
+    if isinstance(partition, int) and not isinstance(partition, bool):
         n_agents = int(partition)
         if n_agents < 1:
             raise ValueError(f"partition={n_agents} must be at least 1")
@@ -103,7 +105,7 @@ def split_samples(n_samples: int, partition: Any = None) -> Partition:
 def _read_blocks(n_samples: int, partition: Any) -> NDArray[np.intp]:
     """Block sizes of a sequence of sizes or fractions."""
     listed = _as_list(partition)
-    blocks = [as_python(block) for block in listed] if listed else []
+    blocks = [python_number(block) for block in listed] if listed else []
     if blocks and all(_is_integer(block) for block in blocks):
         sizes = [int(block) for block in blocks]
         negative = [f"{size} (agent {k})" for k, size in enumerate(sizes) if size < 0]
@@ -115,10 +117,8 @@ def _read_blocks(n_samples: int, partition: Any) -> NDArray[np.intp]:
                 f"n_samples={n_samples}; fractions that sum to 1.0 fit any n_samples"
             )
         return np.array(sizes, dtype=np.intp)
-    if blocks and all(
-        isinstance(block, Real) and not isinstance(block, Integral) for block in blocks
-    ):
-        fractions = [float(block) for block in blocks]
+    if blocks and all(isinstance(block, float) for block in blocks):
+        fractions: list[float] = blocks
         outside = [
             f"{fraction} (agent {k})"
             for k, fraction in enumerate(fractions)
@@ -128,7 +128,8 @@ def _read_blocks(n_samples: int, partition: Any) -> NDArray[np.intp]:
             raise ValueError(
                 f"partition has fractions outside [0, 1]: {name_some(outside)}"
             )
-        if abs(fsum(fractions) - 1) > 1e-9:
+        # Fractions of few digits, such as thirds in float32, miss 1 by as many.
+        if abs(fsum(fractions) - 1) > max(1e-9, _rounding(partition, listed)):
             raise ValueError(
                 f"the fractions in partition sum to {fsum(fractions)!r}, not to 1"
             )
@@ -142,6 +143,17 @@ def _read_blocks(n_samples: int, partition: Any) -> NDArray[np.intp]:
         f"partition={partition!r} must be None, a number of agents, a sequence of "
         "integer block sizes, or a sequence of float fractions"
     )
+
+
+def _rounding(partition: Any, listed: Any) -> float:
+    """Return by how much fractions of this precision may miss their sum."""
+    kinds = [getattr(one, "dtype", None) for one in (partition, *listed)]
+    precisions = [
+        float(np.finfo(kind).eps)
+        for kind in kinds
+        if isinstance(kind, np.dtype) and kind.kind == "f"
+    ]
+    return len(listed) * max(precisions, default=0.0)
 
 
 def assign_agents(

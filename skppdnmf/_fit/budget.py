@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from .._numbers import python_number
 from .._secure_sum.accountant import compose, epsilon_of, mu_of
 from ..exceptions import PrivacyBudgetError
 
@@ -48,6 +49,7 @@ class PrivacyBudget:
     """
 
     def __init__(self, epsilon: float, delta: float) -> None:
+        epsilon, delta = python_number(epsilon), python_number(delta)
         if not 0 < epsilon < float("inf"):
             raise ValueError(f"epsilon={epsilon!r} should be a number above 0")
         if not 0 < delta < 1:

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from .._data.checks import check_start
 from .._data.graph import Network, make_network
 from .._data.partition import DEFAULT_N_AGENTS, split_samples
+from .._numbers import python_count, with_python_numbers
 from .._protocol import Setting
 from .protocols import protocol_of
 from .seeds import common_start, draw_seeds
@@ -104,11 +105,11 @@ def estimate_cost(
         raise TypeError(
             f"expected a PrivateDistributedNMF, got a {type(estimator).__name__}"
         )
-    if not isinstance(n_features, Integral) or n_features < 1:
-        raise ValueError(f"n_features={n_features!r} should be an integer, 1 or more")
+    n_features = python_count(n_features, "n_features")
     if n_components is not None:
         estimator = clone(estimator).set_params(n_components=n_components)
     estimator._validate_params()
+    estimator = with_python_numbers(estimator)
     n_components, init = check_start(
         estimator.n_components, estimator.init, n_features, type(estimator).__name__
     )
@@ -141,6 +142,6 @@ def _federation_of(estimator: Any, seed: int) -> tuple[Network, int | None]:
         n_agents = split_samples(max(1, int(partition)), partition).n_agents
     else:
         if all(isinstance(block, Integral) for block in partition):
-            n_samples = max(1, int(sum(partition)))
+            n_samples = max(1, sum(map(int, partition)))
         n_agents = split_samples(n_samples or 1000, partition).n_agents
     return make_network(estimator.adjacency, n_agents, seed), n_samples

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 from sklearn.base import clone
 
 from .._data.checks import check_start
+from .._numbers import python_count, with_python_numbers
 from .._secure_sum.noisy_totals import (
     NoisyTotals,
     count_totals,
@@ -108,12 +108,12 @@ def estimate_noise(
     >>> bool(estimate_noise(model, 20_000, 64).excess_error < 0.05)
     True
     """
-    for name, value in (("n_samples", n_samples), ("n_features", n_features)):
-        if not isinstance(value, Integral) or value < 1:
-            raise ValueError(f"{name}={value!r} should be an integer, 1 or more")
+    n_samples = python_count(n_samples, "n_samples")
+    n_features = python_count(n_features, "n_features")
     if n_components is not None:
         estimator = clone(estimator).set_params(n_components=n_components)
     estimator._validate_params()
+    estimator = with_python_numbers(estimator)
     if estimator.epsilon is None:
         raise ValueError("epsilon=None: a fit without noise; set epsilon and delta")
     check_privacy(estimator)

@@ -16,6 +16,7 @@ from sklearn.utils import check_scalar
 
 from .._estimator import PrivateDistributedNMF
 from .._fit.protocols import protocol_of
+from .._numbers import python_number
 from ..exceptions import (
     DropoutWarning,
     ExcessiveNoiseError,
@@ -132,6 +133,9 @@ def audit_report(
     (2, ['it holds one sample', 'it has one neighbour'])
     """
     check_estimator(estimator)
+    max_rounds, max_samples, max_seconds = map(
+        python_number, (max_rounds, max_samples, max_seconds)
+    )
     check_scalar(max_rounds, "max_rounds", Integral, min_val=1)
     check_scalar(max_samples, "max_samples", Integral, min_val=0)
     check_scalar(max_seconds, "max_seconds", Real, min_val=0)
