@@ -90,9 +90,9 @@ class TestMakePaperSynthetic:
         ("parameters", "message"),
         [
             ({"n_features": 0}, "n_features=0 should be an integer, 1 or more"),
-            ({"n_samples": 20.0}, "n_samples=20.0 must be an integer"),
-            ({"n_components": "5"}, "n_components='5' must be an integer"),
-            ({"n_agents": True}, "n_agents=True must be an integer"),
+            ({"n_samples": 20.0}, "n_samples=20.0 should be an integer"),
+            ({"n_components": "5"}, "n_components='5' should be an integer"),
+            ({"n_agents": True}, "n_agents=True should be an integer"),
             ({"min_samples": -1}, "min_samples=-1 should be an integer, 0 or more"),
             ({"left_mean": 0}, "left_mean=0 must be a positive finite number"),
             ({"right_mean": np.inf}, "right_mean=inf must be a positive finite"),
