@@ -60,8 +60,8 @@ def measure(name, estimator, X, agents, phe_value):
     plain = values * phe_value
     jobs = estimator.n_jobs or 1
     print(
-        f"{name:10} {estimator.masking:10} {jobs:4} {estimator.n_exchanges_:9} "
-        f"{seconds:9.1f} {expected.seconds:9.1f} "
+        f"{name:10} {estimator.encryption:8} {estimator.masking:10} {jobs:4} "
+        f"{estimator.n_exchanges_:9} {seconds:9.1f} {expected.seconds:9.1f} "
         f"{estimator.n_exchanges_ / seconds:8.2f} "
         f"{estimator.traffic_['bytes'] / 1e6:9.1f} {plain / seconds / jobs:9.0f}",
         flush=True,
@@ -128,8 +128,8 @@ def main():
     if not arguments.only_lattice:
         compare_with_phe(arguments)
     print(
-        f"\nBFV, two processes\n{'data':10} {'K':>4} {'exchanges':>9} {'seconds':>9} "
-        f"{'estimate':>9} {'gigabytes':>9} {'Paillier':>9} {'ratio':>8}"
+        f"\nBFV, two processes\n{'data':10} {'K':>4} {'exchanges':>9} "
+        f"{'seconds':>9} {'estimate':>9} {'gigabytes':>9} {'Paillier':>9} {'ratio':>8}"
     )
     n_exchanges = 10 if arguments.quick else 300
     compare_ciphers("digits", load_digits().data, 10, 10, 8, n_exchanges)
@@ -147,22 +147,22 @@ def compare_with_phe(arguments):
         f"({N_PHE_VALUES} values of one edge; its fits are extrapolated from that)"
     )
     print(
-        f"{'data':10} {'masking':10} {'jobs':>4} {'exchanges':>9} {'seconds':>9} "
-        f"{'estimate':>9} {'exch./s':>8} {'megabytes':>9} {'phe ratio':>9}"
+        f"{'data':10} {'cipher':8} {'masking':10} {'jobs':>4} {'exchanges':>9} "
+        f"{'seconds':>9} {'estimate':>9} {'exch./s':>8} {'megabytes':>9} {'phe ratio':>9}"
     )
     X, agents, *_ = make_paper_synthetic(random_state=0)
     digits = load_digits().data
     n_iter = 1 if arguments.quick else 6
-    for masking in ("entrywise", "scalar"):
-        for name, data, labels, K, partition in (
-            ("digits", digits, None, 10, 5),
-            ("synthetic", X, agents, 5, None),
-        ):
+    sets = (("digits", digits, None, 10, 5), ("synthetic", X, agents, 5, None))
+    kinds = [(c, m) for c in ("paillier", "bfv") for m in ("entrywise", "scalar")]
+    for encryption, masking in kinds:
+        for name, data, labels, K, partition in sets:
             times = []
             for n_jobs in (None, 2):
                 estimator = PrivateDistributedNMF(
                     K,
                     partition=partition,
+                    encryption=encryption,
                     masking=masking,
                     key_size=arguments.key_size,
                     max_iter=n_iter,

@@ -3,6 +3,7 @@
 from collections import deque
 
 import numpy as np
+from _lattice_keys import lattice_cipher
 from _paillier_keys import cipher
 
 from skppdnmf.exchange import (
@@ -19,6 +20,8 @@ UNIT = 2.0**-12  # a mask of 12 bits counts in these units
 def make_cipher(kind, number, key_size=256):
     if kind == "paillier":
         return cipher(key_size, number=number)
+    if kind == "bfv":
+        return lattice_cipher(number)
     return PlainCipher() if kind == "plain" else SimulatedCipher(key_size)
 
 

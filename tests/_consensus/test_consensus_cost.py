@@ -150,6 +150,8 @@ def test_warning_names_what_would_be_faster(monkeypatch):
     with pytest.warns(CostWarning) as caught:
         warn(setting)
     text = str(caught[0].message)
+    first = text.split("faster would be: ")[1]
+    assert first.startswith('encryption="bfv"')
     for part in (
         "60 minutes",
         "secure-sum",
@@ -165,6 +167,12 @@ def test_warning_names_what_would_be_faster(monkeypatch):
         warn(setting_of(max_iter=1000, masking="scalar"), n_jobs=8)
     for part in ("n_jobs", 'masking="scalar"'):
         assert part not in str(caught[0].message)
+    # The lattice cipher is no advice to one who has it.
+    lattice = setting_of(max_iter=1000, encryption="bfv")
+    settings = settings_of(lattice.estimator, lattice.network)
+    with pytest.warns(CostWarning) as caught:
+        cost.warn_if_long(lattice.network, settings, START, 1, "threads", "bfv")
+    assert "bfv" not in str(caught[0].message)
     monkeypatch.setattr(cost, "time_work", lambda *arguments: 599.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

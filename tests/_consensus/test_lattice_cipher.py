@@ -1,9 +1,12 @@
 """The lattice cipher makes the simulated exchange's numbers, and refuses the rest."""
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from _difference import make_sides, run_round
 from _lattice_keys import lattice_cipher, need_tenseal
 from _paillier_keys import MASKINGS, expected_answer, random_batch
 from hypothesis import HealthCheck, example, given, settings
@@ -12,11 +15,13 @@ from hypothesis import strategies as st
 need_tenseal()
 
 from skppdnmf import PrivateDistributedNMF, estimate_cost  # noqa: E402
+from skppdnmf._data.graph import make_network  # noqa: E402
 from skppdnmf._lattice.parameters import DEGREE, WORD_BYTES  # noqa: E402
 from skppdnmf._lattice.payload import SEED_BYTES  # noqa: E402
 from skppdnmf._payload import HEADER_BYTES, Payload  # noqa: E402
 from skppdnmf.exceptions import CorruptedMessageError, WrongKeyError  # noqa: E402
 from skppdnmf.exchange import (  # noqa: E402
+    WIDEN,
     Cipher,
     LatticeCipher,
     LatticeLayout,
@@ -131,6 +136,30 @@ def test_requests_and_replies_never_repeat():
             for x in (one, other)
         ]
         assert (words[0] == words[1]).mean() < 0.1
+
+
+@pytest.mark.parametrize("masking", MASKINGS)
+def test_an_exchange_in_which_values_outgrow_their_slots(masking):
+    network = make_network("path", 3, 0)
+    values = np.array([[1.0, -2.0], [3e15, 0.5], [0.25, -1e9]])
+    found = []
+    for kind in ("bfv", "simulated"):
+        sides = make_sides(network, 2, kind, masking=masking, key_size=4096)
+        for scale in (1e-12, 1.0):
+            sent = run_round(network, sides, scale * values)
+        assert any(message.kind == WIDEN for *_, message in sent)
+        found.append([side.differences() for side in sides])
+    for one, other in zip(*found, strict=True):
+        assert (one == other).all()
+        assert np.abs(one).max() > 0
+
+
+def test_nothing_imports_seal_before_it_is_needed():
+    code = (
+        "import sys, skppdnmf.exchange, skppdnmf.audit, skppdnmf._cli.main;"
+        "sys.exit('tenseal' in sys.modules or 'zstandard' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 # Refusals ------------------------------------------------------------------------
