@@ -148,7 +148,8 @@ def compare_with_phe(arguments):
     )
     print(
         f"{'data':10} {'cipher':8} {'masking':10} {'jobs':>4} {'exchanges':>9} "
-        f"{'seconds':>9} {'estimate':>9} {'exch./s':>8} {'megabytes':>9} {'phe ratio':>9}"
+        f"{'seconds':>9} {'estimate':>9} {'exch./s':>8} {'megabytes':>9} "
+        f"{'phe ratio':>9}"
     )
     X, agents, *_ = make_paper_synthetic(random_state=0)
     digits = load_digits().data

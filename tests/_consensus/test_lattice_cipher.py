@@ -229,6 +229,33 @@ def test_malformed_messages(messages, kind, change, match):
     refused(messages, kind, lambda p: Payload(change(p.data), 1, 0), match)
 
 
+@pytest.mark.parametrize("kind", ["request", "reply", "key"])
+def test_mutations_are_refused_by_name_or_read(messages, kind):
+    (_, others, masks, dither), request, reply = messages
+    one, other = lattice_cipher(0), lattice_cipher(1)
+    rng = np.random.default_rng(0)
+    data = {"request": request, "reply": reply, "key": one.public_payload()}[kind].data
+    refused = 0
+    for _ in range(60):
+        # Mostly in front, where everything but residues is.
+        limit = int(rng.choice([len(data), HEADER_BYTES + SEED_BYTES]))
+        place, width = rng.integers(limit), rng.integers(1, 9)
+        filling = rng.choice([bytes(8), b"\xff" * 8, rng.bytes(8)])
+        changed = bytearray(data)
+        changed[place : place + width] = bytes(filling)[:width].ljust(width, b"\0")
+        payload = Payload(bytes(changed), 1, len(changed))
+        try:
+            if kind == "key":
+                one.read_public(payload)
+            elif kind == "reply":
+                one.open(payload, LAYOUT)
+            else:
+                other.reply(one.public, payload, others, masks, dither, LAYOUT)
+        except (CorruptedMessageError, WrongKeyError):
+            refused += 1
+    assert refused > 10
+
+
 def test_a_seed_that_is_none(messages):
     def change(payload):
         return altered(payload, HEADER_BYTES, bytes(SEED_BYTES))
