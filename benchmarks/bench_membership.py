@@ -30,7 +30,6 @@ from skppdnmf.audit import (
     AttributeAttack,
     DropoutAttack,
     MembershipAttack,
-    PooledSimulationAttack,
     record,
 )
 from skppdnmf.exceptions import ExcessiveNoiseError
@@ -198,23 +197,6 @@ def by_dropout(n_pool, n_references, seeds):
         print(f"{at:>10}{cells[0]:>26}{cells[1]:>26}", flush=True)
 
 
-def by_start(n_pool, n_references, seeds, max_seconds):
-    """The whole pool, from references."""
-    print(
-        f'\nReconstruction of a pool of {n_pool}, n_init="auto", from {n_references} '
-        f"references, {max_seconds} s:\nsamples found within 5 %, in %"
-    )
-    for seed in seeds:
-        own, pool, references = dealt(n_pool, n_references, seed)
-        attack = PooledSimulationAttack(
-            max_fitted=n_pool, max_seconds=max_seconds, references=references
-        )
-        leakage = attack.run(fit(own, pool, seed), 0)
-        each = np.linalg.norm(leakage.reconstruction - leakage.truth, axis=1)
-        near = np.mean(each < 0.05 * np.linalg.norm(leakage.truth, axis=1))
-        print(f"  seed {seed}: {100 * near:.0f}, error {leakage.error:.2g}", flush=True)
-
-
 def main():
     """Run all tables."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
@@ -228,10 +210,6 @@ def main():
     by_candidate([20, 100] if quick else [20, 100, 500, 2000], n_references, seeds)
     by_attribute([20] if quick else [20, 100, 500], n_references, seeds)
     by_dropout(100, n_references, seeds)
-    if quick:
-        by_start(4, 100, seeds, 5)
-    else:
-        by_start(2 * N_COMPONENTS, 1200, seeds, 60)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,18 @@ import numpy as np
 from .._data.graph import Network, name_some
 from .._data.partition import LEAST_HOLDERS, Partition
 
+# Area under the ROC curve of a neighbour's attack on a single candidate, by the number
+# of samples in the pool: benchmarks/bench_membership.py. At 2,000 it is 0.54.
+MEMBERSHIP_AREAS = {20: 0.97, 100: 0.78, 500: 0.64}
+MANY = 1000
+
 
 def privacy_messages(
-    network: Network, partition: Partition, masking: str, seeded: bool = False
+    network: Network,
+    partition: Partition,
+    masking: str,
+    seeded: bool = False,
+    encrypted: bool = False,
 ) -> list[str]:
     """Return warnings for settings that protect little.
 
@@ -23,6 +32,8 @@ def privacy_messages(
         The estimator's.
     seeded : bool, default=False
         Whether secrets of encrypted agents follow from an integer.
+    encrypted : bool, default=False
+        Whether what is sent is encrypted in fact.
 
     Returns
     -------
@@ -61,5 +72,18 @@ def privacy_messages(
             "random_state is an integer, from which all masks follow: who tries seeds "
             "against the public start finds one of 32 bits in 236 core-hours at worst, "
             "a small one in seconds; use random_state=None where data matter"
+        )
+    largest = int(np.argmax(partition.sizes))
+    others = int(partition.sizes.sum() - partition.sizes[largest])
+    if encrypted and 0 < others < MANY:
+        # The nearest pool that was measured and is not smaller, or the largest.
+        measured = [pool for pool in MEMBERSHIP_AREAS if others <= pool]
+        pool = measured[0] if measured else max(MEMBERSHIP_AREAS)
+        messages.append(
+            f"membership: all agents but {labels[largest]!r} have {others} samples in "
+            "all, and from its neighbours' answers and the components it can tell who "
+            "is among them, a single candidate with an AUC of "
+            f"{MEMBERSHIP_AREAS[pool]:.2f} in a pool of {pool} (measured on digits); "
+            'protocol="secure-sum" with epsilon bounds that, for some thousand samples'
         )
     return messages

@@ -47,10 +47,10 @@ class Consensus:
     ) -> list[str]:
         """Return what the parameters protect less than a user may believe."""
         # Of simulated encryption nobody expects secrets.
-        seeded = self.encrypts(estimator) and isinstance(
-            estimator.random_state, Integral
-        )
-        return privacy_messages(network, partition, estimator.masking, seeded)
+        encrypted = self.encrypts(estimator)
+        seeded = encrypted and isinstance(estimator.random_state, Integral)
+        masking = estimator.masking
+        return privacy_messages(network, partition, masking, seeded, encrypted)
 
     def plan(self, setting: Setting) -> Plan:
         """Return a fit, ready to be run, or refuse it."""

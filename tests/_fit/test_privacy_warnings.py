@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from skppdnmf import PrivateDistributedNMF
+from skppdnmf._consensus.privacy import MANY as NEIGHBOUR_MANY
+from skppdnmf._consensus.privacy import MEMBERSHIP_AREAS as NEIGHBOUR_AREAS
 from skppdnmf._secure_sum.privacy import MANY, MEMBERSHIP_AREAS
 from skppdnmf.exceptions import PrivacyWarning
 
@@ -155,9 +157,46 @@ def test_a_seed_of_real_masks_is_named(encryption, random_state, warns):
         tol=0,
         random_state=random_state,
     )
-    found = warnings_of(model, X)
+    found = [one for one in warnings_of(model, X) if "membership" not in one]
     assert len(found) == warns
     assert all("random_state is an integer" in message for message in found)
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "encryption", "said"),
+    [
+        (24, "paillier", "have 16 samples in all"),
+        (24, "paillier", "AUC of 0.97 in a pool of 20"),
+        (150, "paillier", "AUC of 0.78 in a pool of 100"),
+        (900, "paillier", "AUC of 0.64 in a pool of 500"),
+        (1800, "paillier", None),
+        (24, "simulated", None),
+    ],
+)
+def test_membership_is_named_under_the_consensus(n_samples, encryption, said):
+    model = PrivateDistributedNMF(
+        2,
+        partition=3,
+        adjacency="ring",
+        encryption=encryption,
+        key_size=256,
+        max_iter=1,
+        max_admm_iter=1,
+        tol=0,
+    )
+    found = warnings_of(model, np.random.default_rng(0).random((n_samples, 4)))
+    assert len(found) == (said is not None)
+    assert said is None or said in found[0]
+
+
+def test_the_figures_of_the_consensus_are_those_of_the_benchmark():
+    rows = {}
+    for line in RECORDED.read_text(encoding="utf-8").splitlines():
+        match = re.match(r" +(\d+)  consensus  +([\d.]+) \(", line)
+        if match:
+            rows[int(match[1])] = float(match[2])
+    assert {pool: rows.pop(pool) for pool in NEIGHBOUR_AREAS} == NEIGHBOUR_AREAS
+    assert all(pool > NEIGHBOUR_MANY and area < 0.6 for pool, area in rows.items())
 
 
 def test_the_masks_of_a_secure_sum_follow_from_no_seed():
