@@ -1,9 +1,9 @@
 """Whole pools found from the totals, begun from samples of the same kind.
 
-The data are scikit-learn's digits of 8 x 8 pixels, ten components, and as many starts as
-the defaults follow. An agent with 20 samples attacks two others that hold the pool, half
-each, from 1,200 reference samples that are in no pool: `PooledSimulationAttack` takes
-nonnegative combinations of them for its first guesses, and mends these for so many steps.
+The data are scikit-learn's digits of 8 x 8 pixels, ten components, and as many starts
+as the defaults follow. An agent with 20 samples attacks two others that hold the pool,
+half each, from 1,200 reference samples that are in no pool: `PooledSimulationAttack`
+takes nonnegative combinations of them for its first guesses, and mends these.
 
 Run it from the project's root: ``python benchmarks/bench_reconstruction.py [--quick]``;
 the variable SKPPDNMF_QUICK=1 does what --quick does.
@@ -46,10 +46,8 @@ def main():
             near, error, guess = found(
                 n_pool, n_references, seed, n_starts=3, max_steps=60
             )
-            print(
-                f"{n_pool:>5}{seed:>6}{100 * near:>16.0f} %{error:>10.2g}{guess:>19.2g}",
-                flush=True,
-            )
+            row = f"{n_pool:>5}{seed:>6}{100 * near:>16.0f} %{error:>10.2g}"
+            print(f"{row}{guess:>19.2g}", flush=True)
 
 
 if __name__ == "__main__":
