@@ -13,7 +13,7 @@ from .seal import N_KEY_PRIMES, ring
 KEY_ID_BYTES = 16
 PUBLIC_WORDS_BYTES = 2 * N_KEY_PRIMES * DEGREE * WORD_BYTES
 # Public keys whose SEAL objects a process keeps.
-_MOST_KEPT = 256
+_MOST_KEPT = 64
 
 
 class LatticePublicKey:

@@ -12,6 +12,7 @@ from skppdnmf._lattice.flood import draw_flood, random_digits, residues
 from skppdnmf._lattice.noise import (
     ANSWER_BITS,
     DISTANCE_BITS,
+    MOST_NOISE,
     answer_noise,
     bound_noise,
 )
@@ -112,6 +113,22 @@ def answer_to(asked, masks, flooded):
 
 ONES = np.ones(DEGREE, dtype=np.int64)
 MIXED = np.random.default_rng(0).integers(413, 4094, DEGREE)
+
+
+def test_fresh_noise_is_what_the_bound_takes_it_for(asked):
+    from skppdnmf._lattice.seal import ring
+
+    layout, request = asked
+    here = ring(layout.moduli[0])
+    noise = noise_of(lattice_key(), here.plain_modulus, here.read_seeded(request))
+    assert 8 < np.abs(noise).max() <= MOST_NOISE + 1
+    # A centred binomial of 42 bits.
+    assert noise.astype(float).std() == pytest.approx((42 / 4) ** 0.5, rel=0.05)
+    fresh = here.api.Ciphertext()
+    encryptor = lattice_key().public_key.encryptor(here.plain_modulus)
+    encryptor.encrypt(here.encode(np.arange(DEGREE)), fresh)
+    noise = noise_of(lattice_key(), here.plain_modulus, fresh)
+    assert np.abs(noise).max() <= (DEGREE + 1) // 2 + 3
 
 
 def test_noise_tells_the_masks_apart_without_the_flood_and_not_with_it(asked):
