@@ -1,5 +1,7 @@
 """Agents that stay in worker processes while their envelopes travel."""
 
+from concurrent.futures.process import BrokenProcessPool
+
 import pytest
 
 from skppdnmf._agent import Departure, Step
@@ -23,6 +25,8 @@ class Counter:
 
         if "lost" in arrived:
             raise AgentLost("gone")
+        if "end" in arrived:
+            os._exit(1)
         if "fault" in arrived:
             raise ZeroDivisionError("a fault")
         self.turns += 1
@@ -87,3 +91,14 @@ def test_agents_stay_where_they_are():
     with Workers(2, [1.0]) as again:
         seat = again([(Counter(0), None, False)])[0][0]
         assert again([(seat, [], False)])[0][1].envelopes[0] in homes
+
+
+def test_a_process_that_ends_takes_its_fit_with_it_and_no_other():
+    with (  # noqa: PT012
+        pytest.raises(BrokenProcessPool),
+        Workers(1, [1.0]) as workers,
+    ):
+        seat = workers([(Counter(0), None, False)])[0][0]
+        workers([(seat, ["end"], False)])
+    with Workers(1, [1.0]) as workers:
+        assert workers([(Counter(0), None, False)])[0][1].envelopes == [0]
