@@ -16,6 +16,7 @@ from sklearn.utils import check_scalar
 
 from .._estimator import PrivateDistributedNMF
 from .._fit.protocols import protocol_of
+from .._nmf.beta import beta_of
 from .._numbers import python_number
 from ..exceptions import (
     DropoutWarning,
@@ -112,9 +113,10 @@ def audit_report(
     Raises
     ------
     TypeError, ValueError
-        As in `record`; or if `max_rounds` is not an integer of at least 1,
-        `max_samples` not one of at least 0, or `max_seconds` not a number of at least
-        0.
+        As in `record`; if `beta_loss` is not the Frobenius norm or entries of X are
+        missing, as the attacks on totals do not know these; or if `max_rounds` is not
+        an integer of at least 1, `max_samples` not one of at least 0, or `max_seconds`
+        not a number of at least 0.
     ExcessiveNoiseError
         If the estimator's `epsilon` is too small for so many samples.
 
@@ -136,6 +138,12 @@ def audit_report(
     max_rounds, max_samples, max_seconds = map(
         python_number, (max_rounds, max_samples, max_seconds)
     )
+    if beta_of(estimator.beta_loss) != 2:
+        raise ValueError(
+            f"beta_loss={estimator.beta_loss!r}: the attacks on totals know those of "
+            "the Frobenius norm alone; that they would find nothing here would mean "
+            "nothing"
+        )
     check_scalar(max_rounds, "max_rounds", Integral, min_val=1)
     check_scalar(max_samples, "max_samples", Integral, min_val=0)
     check_scalar(max_seconds, "max_seconds", Real, min_val=0)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from _audit import VICTIM, data, model
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.decomposition import NMF
 
@@ -422,3 +423,15 @@ def test_of_two_agents_none_is_told_to_find_another_neighbour():
     advice = " ".join(result.advice)
     assert "another neighbour" not in advice
     assert "more agents with samples: with 2" in advice
+
+
+def test_totals_that_the_attacks_do_not_know_are_refused():
+    X = np.random.default_rng(0).exponential(size=(20, 5))
+    estimator = PrivateDistributedNMF(
+        2, protocol="secure-sum", partition=4, max_iter=3, tol=0, random_state=0
+    )
+    with pytest.raises(ValueError, match="beta_loss='kullback-leibler': the attacks"):
+        audit_report(clone(estimator).set_params(beta_loss="kullback-leibler"), X)
+    X[0, 0] = np.nan
+    with pytest.raises(ValueError, match="missing entries: the attacks on totals"):
+        audit_report(estimator, X)

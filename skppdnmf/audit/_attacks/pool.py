@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,18 @@ def finished_sums(view: AgentView, with_dropouts: bool = False) -> list[Sum]:
     return list(last.values())
 
 
+def _check_settings(settings: Any) -> None:
+    """Refuse totals that are not of what the attacks simulate."""
+    other = f"beta_loss with beta={settings.beta:g}" if settings.beta != 2 else ""
+    if settings.missing:
+        other = "missing entries"
+    if other:
+        raise ValueError(
+            f"{other}: the attacks on totals know those of the Frobenius norm of "
+            "complete data; that they would find nothing here would mean nothing"
+        )
+
+
 class Pool:
     """The samples of all others, as one agent knows them from the totals.
 
@@ -111,6 +123,7 @@ class Pool:
         max_sums: int | None = None,
         with_dropouts: bool = False,
     ) -> None:
+        _check_settings(view.public.settings)
         known = finished_sums(view, with_dropouts)
         most = _MOST_SUMS if max_sums is None else max_sums
         totals = [
