@@ -148,7 +148,8 @@ def component_curve(
 
     Notes
     -----
-    Warnings of the fits are given once each. The totals of all fits tell more than those of one of who is in the pool.
+    Warnings of the fits are given once each. The totals of all fits tell more than
+    those of one of who is in the pool.
 
     Examples
     --------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -294,11 +293,10 @@ class LeftPath:
     def _objective(self, totals: Totals, H: Array) -> Array:
         """Half the squared error and the penalties, for each start."""
         right = self.settings.right_penalty
-        norm: Any = self.squared_norm
-        if self._filled_norm is not None:
-            norm = self._filled_norm
-        squared = norm - 2.0 * np.einsum("skf,skf->s", totals.products, H)
+        squared = self.squared_norm - 2.0 * np.einsum("skf,skf->s", totals.products, H)
         squared += np.einsum("skl,skf,slf->s", totals.gram, H, H, optimize=True)
+        if self._filled_norm is not None:
+            squared += self._filled_norm - self.squared_norm
         objective = 0.5 * squared
         if right.l1 or right.l2:
             objective += right.l1 * totals.sums.sum(axis=1)
