@@ -156,7 +156,7 @@ def component_curve(
     >>> from skppdnmf import PrivateDistributedNMF, make_paper_synthetic
     >>> from skppdnmf.model_selection import component_curve
     >>> X, agents, _, _ = make_paper_synthetic(random_state=0)
-    >>> nmf = PrivateDistributedNMF(protocol="secure-sum", random_state=0)
+    >>> nmf = PrivateDistributedNMF(protocol="secure-sum", tol=0, random_state=0)
     >>> curve = component_curve(
     ...     nmf, X, n_components=[4, 5, 6], agents=agents, n_masks=2, n_starts=2,
     ...     random_state=0,

@@ -61,8 +61,8 @@ def test_finds_the_true_rank_of_the_papers_data():
     for seed in range(10):
         X, agents, _, _ = make_paper_synthetic(random_state=seed)
         one = component_curve(
-            model(max_iter=60), X, n_components=range(2, 9), agents=agents,
-            n_masks=5, n_starts=2, random_state=seed,
+            model(), X, n_components=range(3, 8), agents=agents,
+            n_masks=3, n_starts=2, random_state=seed,
         )  # fmt: skip
         found.append(one.best_n_components)
     assert found.count(5) >= 9, found
