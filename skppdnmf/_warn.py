@@ -6,9 +6,9 @@ import sys
 import warnings
 
 # Whose lines lie between the user's and ours: scikit-learn wraps `fit` and calls it
-# in pipelines and searches, joblib calls for it. From Python 3.12 on there is
+# in pipelines and searches, joblib calls for it, contextlib wraps our own. From Python 3.12 on there is
 # skip_file_prefixes for this.
-_BETWEEN = frozenset({"skppdnmf", "sklearn", "joblib"})
+_BETWEEN = frozenset({"skppdnmf", "sklearn", "joblib", "contextlib"})
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
@@ -22,8 +22,13 @@ def warn_user(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-# Of scikit-learn, what wraps the methods of an estimator that is called directly.
-_WRAPPERS = ("sklearn.base", "sklearn.utils._set_output", "sklearn.callback")
+# What wraps the methods of an estimator that is called directly.
+_WRAPPERS = (
+    "sklearn.base",
+    "sklearn.utils._set_output",
+    "sklearn.callback",
+    "contextlib",
+)
 
 
 def called_by_user() -> bool:

@@ -148,9 +148,9 @@ def test_traffic_is_that_of_the_messages_and_of_the_estimate(X, monkeypatch, giv
     sent = []
     count = federation.Traffic.count
 
-    def count_and_serialise(self, envelope):
-        sent.append(len(envelope.to_bytes()))
-        count(self, envelope)
+    def count_and_serialise(self, envelopes):
+        sent.extend(len(envelope.to_bytes()) for envelope in envelopes)
+        count(self, envelopes)
 
     monkeypatch.setattr(federation.Traffic, "count", count_and_serialise)
     estimator = model(**given)
