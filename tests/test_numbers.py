@@ -220,5 +220,5 @@ def test_numbers_that_are_python_numbers_stay():
 
 @pytest.mark.parametrize("value", [0, -1, 1.0, True, "3", None, np.float64(3)])
 def test_counts_that_are_none_are_refused(value):
-    with pytest.raises(ValueError, match="n should be an integer, 1 or more|n="):
+    with pytest.raises(ValueError, match=r"n=.* should be an integer, 1 or more"):
         python_count(value, "n")

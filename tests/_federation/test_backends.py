@@ -71,6 +71,7 @@ def test_loky_with_paillier(X):
         assert_same(model(**parameters).fit(X[:, 20:40]), one)
 
 
+@pytest.mark.journey
 def test_dask(X):
     distributed = pytest.importorskip("distributed")
     one = model(max_iter=2).fit(X)

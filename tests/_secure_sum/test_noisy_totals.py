@@ -130,6 +130,7 @@ def test_totals_are_those_of_the_samples_but_for_noise():
     np.testing.assert_array_equal(sparse_whole.data.toarray().T, whole.data)
 
 
+@pytest.mark.journey
 def test_all_but_the_colluding_have_the_noise():
     K, F = 3, 4000
     noisy = numbers(K, F)

@@ -30,6 +30,7 @@ def versions(pool):
     return without, with_it
 
 
+@pytest.mark.journey
 def test_a_coin_is_read_in_small_pools_and_less_in_large_ones():
     shares = []
     for n_pool in (10, 400):
@@ -56,6 +57,7 @@ def test_the_attribute_of_nobody_is_not_read():
     assert abs(right - 0.5) < 3 * 0.5 / 300**0.5
 
 
+@pytest.mark.journey
 def test_swapped_versions_are_answered_the_other_way_round():
     transcript, pool, references = attributed(12)
     attack = AttributeAttack(references)

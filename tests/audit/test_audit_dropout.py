@@ -29,6 +29,7 @@ def lost(n_lost=1, seed=0, at=30, on_dropout="continue", **parameters):
     return record(model, parts, dropouts={3: at}), X[300:1100]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("n_init", [1, "auto"])
 def test_the_sample_of_a_lost_agent_is_found_with_its_name(n_init):
     shares = []

@@ -68,6 +68,7 @@ def test_single_candidates_are_told_apart(one):
     assert "<600x16>" in repr(MembershipAttack(rest[100:700]))
 
 
+@pytest.mark.journey
 def test_larger_pools_tell_less_of_a_candidate():
     areas = []
     for n_pool in (20, 80, 320):

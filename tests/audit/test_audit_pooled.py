@@ -213,6 +213,7 @@ def test_repr_and_others():
     assert not hasattr(EavesdropperAttack, "reconstruct")
 
 
+@pytest.mark.journey
 def test_references_bring_a_pool_of_twice_the_components_to_light():
     """From its own samples an attacker does not find it."""
     X = load_digits().images.reshape(-1, 4, 2, 4, 2).mean(axis=(2, 4)).reshape(-1, 16)

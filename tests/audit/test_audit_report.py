@@ -216,6 +216,7 @@ def test_relays_are_reported():
     assert all(record["victim"] != 1 for record in report.to_dict())
 
 
+@pytest.mark.journey
 def test_digits():
     """Five agents, the last of whom holds a single digit of 4 x 4 pixels."""
     images = load_digits().images[:201]
@@ -309,6 +310,7 @@ def digits():
     return X[np.random.default_rng(0).permutation(len(X))]
 
 
+@pytest.mark.journey
 def test_a_pool_of_twice_the_components_is_a_leak(digits):
     estimator = PrivateDistributedNMF(
         5, protocol="secure-sum", max_iter=20, tol=0, random_state=0
@@ -330,6 +332,7 @@ def test_a_pool_of_twice_the_components_is_a_leak(digits):
     assert "Weakest" in str(result) or "without names" in str(result)
 
 
+@pytest.mark.journey
 def test_a_dropout_and_an_attribute_are_leaks(digits):
     rng = np.random.default_rng(0)
     X = np.c_[digits, 8.0 * rng.integers(2, size=len(digits))]

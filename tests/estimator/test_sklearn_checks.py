@@ -46,6 +46,7 @@ def test_checks(estimator, check):
     check(estimator)
 
 
+@pytest.mark.journey
 @pytest.mark.filterwarnings("ignore")
 def test_checks_with_ciphers():
     estimator = PrivateDistributedNMF(
