@@ -6,8 +6,8 @@ import sys
 import warnings
 
 # Whose lines lie between the user's and ours: scikit-learn wraps `fit` and calls it
-# in pipelines and searches, joblib calls for it, contextlib wraps our own. From Python 3.12 on there is
-# skip_file_prefixes for this.
+# in pipelines and searches, joblib calls for it, and contextlib wraps our methods.
+# From Python 3.12 on there is skip_file_prefixes for this.
 _BETWEEN = frozenset({"skppdnmf", "sklearn", "joblib", "contextlib"})
 
 

@@ -93,23 +93,6 @@ class Network:
         """Smallest nonzero Laplacian eigenvalue; 0 for one agent alone."""
         return 0.0 if self.n_agents == 1 else float(self.laplacian_eigenvalues[1])
 
-    def permuted(self, order: Sequence[int] | NDArray[np.integer]) -> Network:
-        """Renumber the agents: agent k of the result is agent ``order[k]`` here.
-
-        Raises
-        ------
-        ValueError
-            If `order` is not a permutation of 0..n_agents-1.
-        """
-        index = np.asarray(order)
-        if not np.array_equal(np.sort(index, axis=None), np.arange(self.n_agents)):
-            raise ValueError(
-                f"order={order!r} is not a permutation of 0..{self.n_agents - 1}"
-            )
-        index = index.astype(np.intp)
-        labels = None if self.labels is None else [self.labels[k] for k in index]
-        return Network(_frozen(self.adjacency[np.ix_(index, index)]), labels)
-
 
 def make_network(
     adjacency: Any, n_agents: int | None = None, random_state: Any = None

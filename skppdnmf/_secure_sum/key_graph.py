@@ -107,6 +107,7 @@ def make_key_graph(
     >>> make_key_graph(4, 3, np.random.default_rng(0))[0]
     array([1, 2, 3])
     """
+    n_agents, degree = int(n_agents), int(degree)
     check_key_degree(n_agents, degree)
     if degree + degree % 2 >= n_agents - 1:
         everyone = np.arange(n_agents)

@@ -137,28 +137,6 @@ class TestProperties:
         assert copy.diameter == network.diameter
 
 
-class TestPermuted:
-    @given(st.integers(1, 12).flatmap(lambda n: st.permutations(range(n))))
-    def test_agent_k_becomes_agent_order_k(self, order):
-        n = len(order)
-        network = make_network(make_network("random", n, n).adjacency)
-        permuted = network.permuted(order)
-        assert permuted.labels == order
-        for k in range(n):
-            assert {order[j] for j in permuted.neighbours[k]} == set(
-                network.neighbours[order[k]].tolist()
-            )
-
-    def test_keeps_generated_graphs_without_labels(self):
-        assert make_network("path", 3).permuted([2, 0, 1]).labels is None
-
-    @pytest.mark.parametrize("order", [[0, 1], [0, 1, 1], [1, 2, 3], [0, 1, 2.5]])
-    def test_refuses_what_is_no_permutation(self, order):
-        network = make_network("path", 3)
-        with pytest.raises(ValueError, match=r"not a permutation of 0\.\.2"):
-            network.permuted(order)
-
-
 class TestExplicit:
     @pytest.mark.parametrize(
         "convert",
