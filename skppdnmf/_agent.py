@@ -219,6 +219,8 @@ class Report(NamedTuple):
         For the observer of a run in one process; None everywhere else.
     shared_error : float, default=nan
         ``||X - W H|| / ||X||`` of all agents' samples, where the protocol tells it.
+    totals : object or None, default=None
+        The last totals, where a later fit is to go on from them.
     """
 
     iteration: int
@@ -230,6 +232,7 @@ class Report(NamedTuple):
     privacy: Mapping[str, Any] | None = None
     witness: Witness | None = None
     shared_error: float = math.nan
+    totals: Any = None
 
 
 class Step(NamedTuple):

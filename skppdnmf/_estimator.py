@@ -42,7 +42,7 @@ from ._fit.noise import check_privacy
 from ._fit.protocols import PROTOCOLS, protocol_of
 from ._fit.run import run_fit, warn_of_leaks
 from ._fit.seeds import common_start, draw_seeds
-from ._fit.uses import check_positive, check_uses, missing_entries
+from ._fit.uses import check_partial, check_positive, check_uses, missing_entries
 from ._nmf.admm import squared_norm, squared_residual
 from ._nmf.beta import BetaSamples, beta_of, solve_beta
 from ._nmf.nnls import solve_nnls
@@ -178,6 +178,8 @@ class PrivateDistributedNMF(
         multiplicative updates are made, from expected counts that are summed, with
         extrapolation; and ``n_init="auto"`` is one start. "itakura-saito" takes no
         zeros.
+    forget_factor : float, default=0.8
+        What is left of the totals of earlier batches at each `partial_fit`.
     sparse_missing : bool, default=False
         Whether, under "secure-sum", entries that a sparse X does not hold are missing,
         and not zero. In an array nan is missing. See the user guide on missing entries.
@@ -306,6 +308,8 @@ class PrivateDistributedNMF(
         (agents whose noise counts), ``max_colluding`` and ``membership_auc`` (the
         largest that a test of membership of a unit can have). Under "mpc"
         ``opened``: how many numbers were opened, by what they are.
+    memory_ : object or None
+        After `partial_fit` the totals that the next batch goes on from.
     traffic_ : dict
         ``messages``, ``ciphertexts`` and ``bytes`` in all, and under ``edges`` for
         each directed edge ``(label, label)``.
@@ -361,6 +365,7 @@ class PrivateDistributedNMF(
             StrOptions({"frobenius", "kullback-leibler", "itakura-saito"}),
             Interval(Real, 0, 2, closed="both"),
         ],
+        "forget_factor": [Interval(Real, 0, 1, closed="both")],
         "sparse_missing": ["boolean"],
         "normalize": [StrOptions({"none", "components", "max"}), None],
         "alpha_W": [Interval(Real, 0, None, closed="left")],
@@ -415,6 +420,7 @@ class PrivateDistributedNMF(
         on_dropout="raise",
         fixed_components=None,
         beta_loss="frobenius",
+        forget_factor=0.8,
         sparse_missing=False,
         normalize=None,
         alpha_W=0.0,
@@ -453,6 +459,7 @@ class PrivateDistributedNMF(
         self.on_dropout = on_dropout
         self.fixed_components = fixed_components
         self.beta_loss = beta_loss
+        self.forget_factor = forget_factor
         self.sparse_missing = sparse_missing
         self.normalize = normalize
         self.alpha_W = alpha_W
@@ -534,6 +541,47 @@ class PrivateDistributedNMF(
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X, y=None, *, agents=None, **fit_params):
+        """Go on with further samples, at any agents, under "secure-sum".
+
+        The left factor starts where the last batch has left it, and the totals of
+        earlier batches count as well, `forget_factor` of them with each call: they are
+        known to all. A batch takes up to `max_iter` sums, and its totals tell of its
+        samples alone: a small batch is a small pool.
+
+        Parameters
+        ----------
+        X, y, agents, **fit_params
+            As in `fit`; the agents need not be those of other batches.
+
+        Returns
+        -------
+        self : object
+            The estimator; its attributes on samples, history and traffic are those of
+            the batch.
+
+        Raises
+        ------
+        ValueError
+            As in `fit`; under another protocol, with `epsilon`, penalties or another
+            `beta_loss`; or if the number of features is another.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skppdnmf import PrivateDistributedNMF
+        >>> X = np.outer(np.arange(1.0, 41.0), [1.0, 2.0, 3.0])
+        >>> model = PrivateDistributedNMF(1, protocol="secure-sum", random_state=0)
+        >>> for batch in (X[:20], X[20:]):
+        ...     model = model.partial_fit(batch)
+        >>> bool(model.score(X) > -1e-3)
+        True
+        """
+        check_partial(self)
+        self._fit(X, y, agents, partial=True, **fit_params)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X, y=None, *, agents=None, **fit_params):
         """Factorise X and return the right factor; equals ``fit(X).transform(X)``.
 
@@ -569,7 +617,7 @@ class PrivateDistributedNMF(
 
     @keeps_what_was_fitted
     @single_threaded()
-    def _fit(self, X, y, agents, recorder=None, sample_weight=None):
+    def _fit(self, X, y, agents, recorder=None, sample_weight=None, partial=False):
         """Factorise X; return the right factor, and X with its parts stacked.
 
         An audit hands in a recorder.
@@ -587,7 +635,8 @@ class PrivateDistributedNMF(
         given = X
         warn_of_labels_as_target(y, agents, X, type(self).__name__)
         agents = align(agents, X, "agents")
-        X = validate_samples(self, X, reset=True)
+        memory = getattr(self, "memory_", None) if partial else None
+        X = validate_samples(self, X, reset=memory is None)
         plain = with_python_numbers(self)
         n_components, init = check_start(
             plain.n_components, self.init, X.shape[1], type(self).__name__
@@ -615,6 +664,8 @@ class PrivateDistributedNMF(
         start = common_start(
             init, n_components, X.shape[1], seeds.start, protocol.start_scaling(plain)
         )
+        if memory is not None:
+            start, memory = memory.H, memory.faded(self.forget_factor)
         if fixed is not None:
             start = np.concatenate([fixed, start[len(fixed) :]])
         used, holders, weights = X, partition, None
@@ -623,7 +674,9 @@ class PrivateDistributedNMF(
             weights = check_weights(sample_weight, X)
             used, holders, weights = _without_weightless(X, partition, weights)
         callbacks = FitCallbacks(self, given, y, plain.max_iter)
-        setting = Setting(plain, network, start, seeds, weights is not None, missing)
+        setting = Setting(
+            plain, network, start, seeds, weights is not None, missing, partial, memory
+        )
         warn_of_leaks(protocol, setting, holders)
         plan = protocol.plan(setting)
         protocol.check_data(setting, used)
@@ -644,8 +697,12 @@ class PrivateDistributedNMF(
         plain = with_python_numbers(self)
         reports = [report for report in outcome.reports if report is not None]
         self.privacy_ = reports[0].privacy
+        self.memory_ = reports[0].totals
+        if memory is not None:
+            self.memory_ = memory.joined(self.memory_)
         if (
             self.epsilon is None
+            and not partial
             and not outcome.converged
             and self.tol > 0
             and self.n_iter_ == self.max_iter

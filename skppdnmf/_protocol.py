@@ -71,6 +71,10 @@ class Setting:
         Whether samples have weights.
     missing : bool, default=False
         Whether entries may be missing.
+    remembers : bool, default=False
+        Whether the last report is to hold the totals, to be gone on from.
+    memory : object or None, default=None
+        Totals of earlier samples, which all agents know.
     """
 
     estimator: Any
@@ -79,6 +83,8 @@ class Setting:
     seeds: Seeds
     weighted: bool = False
     missing: bool = False
+    remembers: bool = False
+    memory: Any = None
 
 
 def call(function: Callable[..., Any], *given: Any) -> Any:

@@ -132,6 +132,10 @@ PARAMETERS: dict[str, tuple[click.ParamType, str]] = {
         ),
         "Divergence that is minimised under secure-sum, by name or beta.",
     ),
+    "forget_factor": (
+        Number(min=0, max=1),
+        "What is left of the totals of earlier batches; read by partial_fit in Python.",
+    ),
     "sparse_missing": (
         Truth(),
         "Whether, under secure-sum, entries that a sparse file does not hold are "

@@ -89,6 +89,41 @@ def check_uses(estimator: Any, **given: Any) -> None:
         )
 
 
+def check_partial(estimator: Any) -> None:
+    """Refuse to fit in batches what has no totals to go on from.
+
+    Parameters
+    ----------
+    estimator : PrivateDistributedNMF
+        With its parameters, each valid.
+
+    Raises
+    ------
+    ValueError
+        Without sums, with `epsilon`, with penalties, or under another divergence.
+    """
+    if not protocol_of(estimator).sums:
+        raise ValueError(
+            f'partial_fit with protocol="{estimator.protocol}": it needs totals to go '
+            'on from, which only protocol="secure-sum" forms'
+        )
+    if estimator.epsilon is not None:
+        raise ValueError(
+            f"partial_fit with epsilon={estimator.epsilon:g}: the account of "
+            "differential privacy does not cover it"
+        )
+    if estimator.alpha_W or (estimator.alpha_H != "same" and estimator.alpha_H):
+        raise ValueError(
+            f"partial_fit with alpha_W={estimator.alpha_W:g} and alpha_H="
+            f"{estimator.alpha_H!r}: fits in batches have no penalties"
+        )
+    if beta_of(estimator.beta_loss) != 2:
+        raise ValueError(
+            f"partial_fit with beta_loss={estimator.beta_loss!r}: only Frobenius has "
+            "totals that stay true while the left factor moves"
+        )
+
+
 def check_positive(estimator: Any, X: Any) -> None:
     """Refuse zeros under a divergence that they make infinite.
 

@@ -268,6 +268,7 @@ class SumAgent:
             stopped=path.converged,
             final=path.finished or total.last,
             shared_error=path.relative_error,
+            totals=path.batch if path.finished or total.last else None,
         )
         if report.final:  # no iterate of the right factor is left behind
             self._W = self._extrapolated = self._W[:0]

@@ -21,6 +21,7 @@ from .left_factor import LeftPath
 from .noisy_agent import NoisyAgent
 from .noisy_path import NoisyPath
 from .settings import NoiseSettings, PathSettings
+from .totals import Memory
 from .tree import SpanningTrees
 
 
@@ -37,6 +38,7 @@ def make_sum_agents(
     recorder: Any = None,
     numbers: Sequence[int] | None = None,
     credentials: Callable[[int], Credentials | None] = nobody,
+    memory: Memory | None = None,
 ) -> list[Agent]:
     """Make one agent for each part of the data.
 
@@ -67,6 +69,9 @@ def make_sum_agents(
     credentials : callable, default=nobody
         As in `skppdnmf._protocol.Hooks`.
 
+    memory : Memory or None, default=None
+        Totals of earlier samples.
+
     Returns
     -------
     list of SumAgent, NoisyAgent or BetaAgent
@@ -86,7 +91,7 @@ def make_sum_agents(
     elif settings.beta != 2:
         Party, path = BetaAgent, BetaPath(starts, settings)
     else:
-        path = LeftPath(starts, settings)
+        path = LeftPath(starts, settings, memory)
     trees = SpanningTrees(network)
     key_graph = key_graph_of(network.n_agents, degree, seed)
     agents = []

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .._nmf.hals import hals
 from .._nmf.penalties import Penalty, balance, left_penalty
 from .settings import PathSettings
-from .totals import FixedPoint, ResidualTotals, Totals, read_setup, read_weight
+from .totals import FixedPoint, Memory, ResidualTotals, Totals, read_setup, read_weight
 
 Array = NDArray[np.float64]
 
@@ -47,6 +47,8 @@ class LeftPath:
         Common starts, nonnegative.
     settings : PathSettings
         Common to all agents.
+    memory : Memory or None, default=None
+        Totals of earlier samples, which count as well.
 
     Attributes
     ----------
@@ -77,8 +79,12 @@ class LeftPath:
         Whether the fit is over, and whether `tol` was met.
     """
 
-    def __init__(self, starts: Array, settings: PathSettings) -> None:
+    def __init__(
+        self, starts: Array, settings: PathSettings, memory: Memory | None = None
+    ) -> None:
         self.settings = settings
+        self._memory = memory
+        self.batch: Memory | None = None
         n_starts, n_components, n_features = starts.shape
         self.fixed_point = FixedPoint.of(settings, n_components, n_features)
         self._left = Penalty()
@@ -250,6 +256,13 @@ class LeftPath:
 
     def _step(self, totals: Totals, factors: Array, fresh: bool) -> None:
         """Solve the left factor, compare the objective, choose the extrapolation."""
+        own, solved_for = totals, self.point
+        if self._memory is not None:
+            memory = self._memory.moved(self.point[0])
+            totals = totals._replace(
+                gram=totals.gram + memory.gram,
+                products=totals.products + memory.products,
+            )
         H = hals(
             totals.gram + self._left.l2 * np.eye(factors.shape[1]),
             totals.products - self._left.l1,
@@ -288,7 +301,15 @@ class LeftPath:
             self.leader = best
             self.normalised = H[best] * factors[best][:, None]
             self.H = self._current[best]
-            self.relative_error = self._relative_error(totals, H, best)
+            self.relative_error = self._relative_error(own, H, best)
+            if self.settings.remembers:
+                batch = Memory(
+                    own.gram[best],
+                    own.products[best],
+                    self.squared_norm,
+                    solved_for[best],
+                )
+                self.batch = batch.moved(self.H)
 
     def _objective(self, totals: Totals, H: Array) -> Array:
         """Half the squared error and the penalties, for each start."""
@@ -297,6 +318,8 @@ class LeftPath:
         squared += np.einsum("skl,skf,slf->s", totals.gram, H, H, optimize=True)
         if self._filled_norm is not None:
             squared += self._filled_norm - self.squared_norm
+        if self._memory is not None:
+            squared += self._memory.squared_norm
         objective = 0.5 * squared
         if right.l1 or right.l2:
             objective += right.l1 * totals.sums.sum(axis=1)

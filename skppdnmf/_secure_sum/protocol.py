@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ class SecureSumProtocol:
         """Return a fit, ready to be run, or refuse it."""
         estimator, network, start = setting.estimator, setting.network, setting.start
         unused = np.flatnonzero(~start.any(axis=1))
-        if unused.size:
+        if unused.size and setting.memory is None:
             raise ValueError(
                 f"init has rows without a positive entry: {unused[:5].tolist()}; under "
                 f'protocol="{self.name}" these components would stay zero'
@@ -78,7 +79,9 @@ class SecureSumProtocol:
         else:
             settings = noise_settings_of(estimator, network.n_agents)
         degree, n_starts = plan_sums(estimator, network.n_agents, *start.shape)
-        if not isinstance(estimator.n_init, str) and estimator.n_init > n_starts:
+        if setting.memory is not None:
+            n_starts = 1
+        elif not isinstance(estimator.n_init, str) and estimator.n_init > n_starts:
             reason = "init gives the one start; it"
             if estimator.epsilon is not None:
                 reason = "starts would have to share the noise; one"
@@ -86,6 +89,8 @@ class SecureSumProtocol:
                 f"n_init={estimator.n_init} although {reason} is followed alone",
                 RuntimeWarning,
             )
+        if isinstance(settings, PathSettings) and setting.remembers:
+            settings = replace(settings, remembers=True)
         starts = random_starts(start, n_starts, setting.seeds.start)
         if isinstance(settings, PathSettings):
             starts[:, : settings.n_fixed] = start[: settings.n_fixed]
@@ -117,6 +122,7 @@ class SecureSumProtocol:
                     hooks.recorder,
                     numbers,
                     hooks.credentials,
+                    setting.memory,
                 )
             )
 
@@ -124,6 +130,8 @@ class SecureSumProtocol:
 
     def check_data(self, setting: Setting, X: Any) -> None:
         """Refuse a start with rows that no sample would ever use."""
+        if setting.memory is not None:
+            return
         used = np.asarray(zero_filled(X).sum(axis=0)).ravel() > 0
         dead = np.flatnonzero(~setting.start[:, used].any(axis=1))
         dead = dead[dead >= count_fixed(setting.estimator)]

@@ -47,6 +47,8 @@ class PathSettings:
         Of the divergence.
     extrapolates : bool, default=True
         Whether the left factor is extrapolated, under another divergence.
+    remembers : bool, default=False
+        Whether the last report holds the totals.
     """
 
     n_agents: int
@@ -61,6 +63,7 @@ class PathSettings:
     missing: bool = False
     beta: float = 2.0
     extrapolates: bool = True
+    remembers: bool = False
 
     @property
     def exact(self) -> bool:

@@ -51,6 +51,57 @@ class Totals(NamedTuple):
     sums: Array
 
 
+class Memory(NamedTuple):
+    """Totals of earlier samples, with a left factor to go on from.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (K, K)
+        Of their right factors.
+    products : ndarray of shape (K, F)
+        Of their right factors and them.
+    squared_norm : float
+        Of them.
+    H : ndarray of shape (K, F)
+        The left factor.
+    """
+
+    gram: Array
+    products: Array
+    squared_norm: float
+    H: Array
+
+    def faded(self, factor: float) -> Memory:
+        """Return what is left of it."""
+        return Memory(
+            self.gram * factor,
+            self.products * factor,
+            self.squared_norm * factor,
+            self.H,
+        )
+
+    def moved(self, H: Array) -> Memory:
+        """Return what the totals would be for another left factor, nearly.
+
+        Samples that the old left factor explains as W H have with the new one the right
+        factor W M, where M H is nearest to the old one.
+        """
+        gram = H @ H.T
+        ridge = 1e-9 * float(np.trace(gram)) / len(H) + np.finfo(float).tiny
+        M = np.linalg.solve(gram + ridge * np.eye(len(H)), H @ self.H.T).T
+        return Memory(M.T @ self.gram @ M, M.T @ self.products, self.squared_norm, H)
+
+    def joined(self, other: Memory) -> Memory:
+        """Return both, for the left factor of the other, which is newer."""
+        old = self.moved(other.H)
+        return Memory(
+            old.gram + other.gram,
+            old.products + other.products,
+            old.squared_norm + other.squared_norm,
+            other.H,
+        )
+
+
 class ResidualTotals(NamedTuple):
     """What an exchange brings where entries may be missing.
 
