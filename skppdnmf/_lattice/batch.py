@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._integers import is_object
+from .._integers import extrema, is_object
 from .._payload import KINDS, REPLY, REQUEST
 from ..exceptions import CorruptedMessageError
 from .flood import draw_flood
@@ -20,6 +20,11 @@ from .seal import Ring, ring
 
 def _residues(values: np.ndarray, modulus: int) -> NDArray[np.int64]:
     """Return integers modulo a plaintext modulus."""
+    if not is_object(values.dtype):
+        low, high = extrema(values)
+        if -modulus < low and high < modulus:  # no division is needed
+            values = values.astype(np.int64)
+            return values + (values < 0) * np.int64(modulus) if low < 0 else values
     return (values % modulus).astype(np.int64)
 
 
