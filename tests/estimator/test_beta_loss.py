@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from skppdnmf import PrivateDistributedNMF, estimate_cost
 from skppdnmf._nmf.beta import exponent
 from skppdnmf._secure_sum import beta_path, settings
+from skppdnmf.audit import record
 
 KL = "kullback-leibler"
 LOSSES = ["itakura-saito", 0.5, KL, 1.5]
@@ -222,6 +223,11 @@ def test_refusals(counts):
         fitted.transform(counts)
     with pytest.raises(ValueError, match="beta_loss"):
         model(beta_loss=2.5).fit(counts)
+
+
+def test_the_audit_says_what_it_does_not_know(counts):
+    with pytest.raises(ValueError, match=r"beta_loss=.*Frobenius fits only"):
+        record(model(), counts)
 
 
 def test_a_lost_agent(counts):

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from ..._estimator import PrivateDistributedNMF
 from ..._fit.protocols import protocol_of
+from ..._nmf.beta import beta_of
 from ...exceptions import PrivacyWarning
 from .._views.transcript import Label, Transcript
 from .consensus import ConsensusRecorder
@@ -81,6 +82,11 @@ def record(
     check_estimator(estimator)
     model = clone(estimator).set_params(n_jobs=1)
     model._validate_params()
+    if beta_of(model.beta_loss) != 2:
+        raise ValueError(
+            f"beta_loss={model.beta_loss!r}: the attacks know the totals of Frobenius "
+            "fits only"
+        )
     protocol = protocol_of(model)
     if dropouts and not protocol.agrees:
         raise ValueError(
