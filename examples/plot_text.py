@@ -3,9 +3,11 @@ Topics of documents that several sources keep to themselves
 ===========================================================
 
 Four newsrooms look for the topics of their archives. None shows its documents to the
-others; each turns its own into TF-IDF rows, a sparse matrix, over an agreed vocabulary,
-and together they factorise the rows. The left factor holds the topics, which all share;
-an agent's right factor says what its own documents are about, and stays with it.
+others; each counts its own words over an agreed vocabulary, in a sparse matrix, and
+together they factorise the counts. Counts have no constant noise, so the loss is the
+Kullback-Leibler divergence, for which the secure sum adds up expected counts. The left
+factor holds the topics, which all share; an agent's right factor says what its own
+documents are about, and stays with it.
 """
 
 # %%
@@ -15,16 +17,20 @@ an agent's right factor says what its own documents are about, and stays with it
 # everywhere. Each newsroom has its own emphasis.
 
 import os
+import warnings
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy import sparse
 from sklearn.decomposition import NMF
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_extraction.text import CountVectorizer
 
 from skppdnmf import PrivateDistributedNMF
+from skppdnmf.exceptions import PrivacyWarning
 
+# The totals tell who has a document whether it is in one of the archives.
+warnings.simplefilter("ignore", PrivacyWarning)
 QUICK = bool(os.environ.get("SKPPDNMF_QUICK"))
 TOPICS = {
     "weather": "rain wind storm snow cloud sun frost flood forecast degrees coast",
@@ -57,11 +63,11 @@ def write_document(emphasis):
 
 
 # %%
-# Vocabulary and document frequencies have to be the same for all. Counting them over
-# all archives would show something of each, so they come from a public collection.
+# The vocabulary has to be the same for all. Collecting it from all archives would show
+# something of each, so it comes from a public collection.
 
 public = [write_document([1, 1, 1, 1, 1]) for _ in range(200)]
-vectorizer = TfidfVectorizer(sublinear_tf=True).fit(public)
+vectorizer = CountVectorizer().fit(public)
 archives = {
     name: vectorizer.transform([write_document(parts) for _ in range(count)])
     for name, (count, parts) in EMPHASIS.items()
@@ -74,32 +80,38 @@ for name, part in archives.items():
 # %%
 # One matrix per agent
 # --------------------
-# A list of matrices gives each agent its own. They stay sparse. As any NMF this one may
-# end in a poor local minimum, so we take the best of several starts.
+# A list of matrices gives each agent its own. They stay sparse: the model is formed
+# where there are counts alone. Each topic sums to one: the shares of its words.
 
-starts = [
-    PrivateDistributedNMF(
-        len(TOPICS),
-        adjacency="ring",
-        encryption="simulated",
-        max_iter=30 if QUICK else 100,
-        tol=0,
-        random_state=seed,
-    ).fit(list(archives.values()))
-    for seed in range(8)
-]
-model = min(starts, key=lambda start: start.reconstruction_err_)
-print("errors:", ", ".join(f"{start.reconstruction_err_:.3f}" for start in starts))
+N_COMPONENTS = len(TOPICS) + 1  # one more for the words that occur everywhere
+model = PrivateDistributedNMF(
+    N_COMPONENTS,
+    protocol="secure-sum",
+    n_init=8,
+    beta_loss="kullback-leibler",
+    normalize="components",
+    max_iter=60 if QUICK else 200,
+    tol=0,
+    random_state=0,
+).fit(list(archives.values()))
 words = vectorizer.get_feature_names_out()
 
 for topic in model.components_:
     print(" ".join(words[np.argsort(topic)[:-8:-1]]))
 
 # %%
-# The error beside that of NMF on the pooled rows:
+# The square root of twice the divergence beside that of NMF on the pooled counts:
 
-pooled = NMF(len(TOPICS), init="nndsvda", max_iter=2000, random_state=0)
-pooled.fit(sparse.vstack(list(archives.values())))
+pooled = NMF(
+    N_COMPONENTS,
+    beta_loss="kullback-leibler",
+    solver="mu",
+    init="nndsvda",
+    max_iter=200 if QUICK else 2000,
+    tol=0 if QUICK else 1e-6,
+    random_state=0,
+)
+pooled.fit(sparse.vstack(list(archives.values())).astype(float))
 print(
     f"private {model.reconstruction_err_:.3f}, pooled {pooled.reconstruction_err_:.3f}"
 )
@@ -107,26 +119,23 @@ print(
 # %%
 # What each newsroom writes about
 # -------------------------------
-# Each agent works this out from its own right factor: the mean weight of the topics,
-# every topic being scaled to unit norm.
+# Each agent works this out from its own right factor: since every topic sums to one, an
+# entry is the number of words that a document owes to a topic.
 
-norms = np.linalg.norm(model.components_, axis=1)
-about = np.array(
-    [(model.transform(part) * norms).mean(axis=0) for part in archives.values()]
-)
+about = np.array([model.transform(part).mean(axis=0) for part in archives.values()])
 about /= about.sum(axis=1, keepdims=True)
 order = np.argsort(about.argmax(axis=0), kind="stable")
 
-figure = plt.figure(figsize=(10, 5.6), layout="constrained")
+figure = plt.figure(figsize=(11, 5.6), layout="constrained")
 top, bottom = figure.subfigures(2, 1)
 top.suptitle("The words of greatest weight in each topic")
 for number, (ax, k) in enumerate(
-    zip(top.subplots(1, len(TOPICS)), order, strict=True), 1
+    zip(top.subplots(1, N_COMPONENTS), order, strict=True), 1
 ):
     best = np.argsort(model.components_[k])[:-9:-1]
-    ax.barh(words[best], model.components_[k, best] / norms[k])
+    ax.barh(words[best], model.components_[k, best])
     ax.invert_yaxis()
-    ax.set(title=f"topic {number}", xlim=(0, 0.8))
+    ax.set(title=f"topic {number}", xlim=(0, 0.35))
     ax.tick_params(axis="y", length=0)
 
 ax = bottom.subplots()
@@ -135,8 +144,8 @@ for (i, j), value in np.ndenumerate(about[:, order]):
     color = "white" if value > 0.5 else "black"
     ax.text(j, i, f"{value:.0%}", ha="center", va="center", color=color)
 ax.set(
-    xticks=range(len(TOPICS)),
-    xticklabels=[f"topic {number}" for number in range(1, len(TOPICS) + 1)],
+    xticks=range(N_COMPONENTS),
+    xticklabels=[f"topic {number}" for number in range(1, N_COMPONENTS + 1)],
     yticks=range(len(archives)),
     yticklabels=list(archives),
     title="Share of the topics in each archive, worked out by its owner",

@@ -118,8 +118,11 @@ def check_text(text):
     topics = re.search(r"^TOPICS = (\{.*?^\})", source, re.MULTILINE | re.DOTALL)[1]
     lines = [set(line.split()) for line in text.splitlines()]
     for topic, words in ast.literal_eval(topics).items():
+        # One of the words that occur everywhere may be among them.
         found = [
-            line for line in lines if len(line) == 7 and line <= set(words.split())
+            line
+            for line in lines
+            if len(line) == 7 and len(line & set(words.split())) >= 6
         ]
         assert len(found) == 1, f"{topic}: {found}"
 
