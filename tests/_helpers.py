@@ -1,5 +1,7 @@
 """Helpers shared by several test files."""
 
+from functools import partial
+
 import numpy as np
 from _paillier_keys import cipher
 
@@ -43,6 +45,18 @@ def make_settings(network, **parameters):
     return AgentSettings(**graph_facts(network), **parameters)
 
 
+def _plain(number):
+    return PlainCipher()
+
+
+def _simulated(number):
+    return SimulatedCipher(KEY_SIZE)
+
+
+def _paillier(number):
+    return cipher(KEY_SIZE, number=number)
+
+
 def make_agents(
     graph, parts, start, encryption=None, seed=0, observed=True, **parameters
 ):
@@ -50,9 +64,9 @@ def make_agents(
     network = make_network(graph, len(parts), seed) if isinstance(graph, str) else graph
     settings = make_settings(network, **parameters)
     ciphers = {
-        None: lambda i: PlainCipher(),
-        "simulated": lambda i: SimulatedCipher(KEY_SIZE),
-        "paillier": lambda i: cipher(KEY_SIZE, number=i),
+        None: _plain,
+        "simulated": _simulated,
+        "paillier": _paillier,
     }
     return [
         ConsensusAgent(
@@ -63,7 +77,7 @@ def make_agents(
             network.neighbours[i],
             network.degrees[network.neighbours[i]],
             settings,
-            lambda i=i: ciphers[encryption](i),
+            partial(ciphers[encryption], i),
             MaskStream.from_seed(np.random.SeedSequence([seed, i])),
             RUN,
             observed,

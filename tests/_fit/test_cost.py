@@ -12,6 +12,7 @@ from sklearn.decomposition import NMF
 from skppdnmf import (
     CostWarning,
     InsecureKeyWarning,
+    PrivacyWarning,
     PrivateDistributedNMF,
     estimate_cost,
 )
@@ -103,6 +104,7 @@ def test_long_fits_are_announced_before_they_start(X, monkeypatch):
         estimator.fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", PrivacyWarning)
         for cheap in ({"encryption": "simulated"}, {"max_iter": 1, "n_components": 1}):
             short = PrivateDistributedNMF(20, partition=4).set_params(**cheap)
             with pytest.raises(RuntimeError, match="started"):

@@ -10,12 +10,12 @@ from skppdnmf._secure_sum.agent import SumAgent
 from skppdnmf.exceptions import AgentLost, DropoutError
 
 X = np.random.default_rng(0).random((20, 6))
-NAN = np.where(X > 0.99, np.nan, X)
-NAN[0, 0] = np.nan
+INFINITE = np.where(X > 0.99, np.inf, X)
+INFINITE[0, 0] = np.inf
 REFUSED = {
     "another width and too few samples": (X[:1, :4], {}),
     "negative": (-X, {}),
-    "nan": (NAN, {}),
+    "infinite": (INFINITE, {}),
     "not square": (X, {"adjacency": np.ones((2, 3))}),
     "partition": (X, {"partition": [1, 2]}),
     "init": (X, {"init": np.ones((3, 3))}),
