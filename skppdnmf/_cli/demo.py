@@ -15,6 +15,7 @@ from .._estimator import PrivateDistributedNMF
 from .._fit.protocols import protocol_of
 from .._text import format_bytes
 from .bench import timed_fit
+from .demo_federation import federation
 from .errors import compute
 from .options import PARAMETERS
 from .terminal import format_table, on_terminal
@@ -26,7 +27,7 @@ N_COMPONENTS = 5
 FEW, MANY = 2, 60
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option(
     "--key-size",
     type=PARAMETERS["key_size"][0],
@@ -42,12 +43,15 @@ FEW, MANY = 2, 60
     help="Iterations of the encrypted fit.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
-def demo(key_size: int, max_iter: int, quiet: bool) -> None:
+@click.pass_context
+def demo(ctx: click.Context, key_size: int, max_iter: int, quiet: bool) -> None:
     """Factorise handwritten digits that five agents hold, under real encryption.
 
     Beside the encrypted consensus, the same computation without ciphertexts and with
     more iterations, the secure sum, and scikit-learn's NMF of the pooled data.
     """
+    if ctx.invoked_subcommand is not None:
+        return
     X = load_digits().data
     shared: dict[str, Any] = {
         "n_components": N_COMPONENTS,
@@ -84,6 +88,9 @@ def demo(key_size: int, max_iter: int, quiet: bool) -> None:
     rows = [("", *fits)]
     rows += [(name, *(column[name] for column in columns)) for name in columns[0]]
     click.echo(format_table(rows))
+
+
+demo.add_command(federation)
 
 
 def describe_fit(estimator: Any, X: Any, seconds: float) -> dict[str, str]:

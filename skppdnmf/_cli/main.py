@@ -15,8 +15,10 @@ from .audit import audit
 from .bench import bench
 from .demo import demo
 from .errors import INTERRUPTED, WarningLines
+from .federate import federate
 from .fit import fit
 from .mpc import mpc
+from .site import site
 
 HELP = """Nonnegative matrix factorisation of data that several agents hold.
 
@@ -24,8 +26,8 @@ Neighbours exchange ciphertexts under --protocol consensus, the default, if
 --encryption is paillier or bfv. Under --protocol secure-sum nothing is encrypted this
 way: agents send masked sums, and each learns the totals. What that protects and what it
 does not is said in the security page of the documentation, and `skppdnmf audit`
-measures it on your data. This program runs all agents in one process, on data that
-are all here.
+measures it on your data. `fit` and `audit` run all agents in one process, on data
+that are all here; `site` and `federate` are for data that stay where they are.
 
 Exit codes: 0 success, 1 a failed computation, 2 wrong usage, parameters or data,
 3 a fit that did not converge under --strict, 130 an interrupt.
@@ -133,5 +135,5 @@ def cli(ctx: click.Context, show_traceback: bool) -> None:
         click.echo(ctx.get_help())
 
 
-for _command in (fit, audit, bench, demo, mpc):
+for _command in (fit, audit, bench, demo, mpc, site, federate):
     cli.add_command(_command)

@@ -52,7 +52,8 @@ def test_wrong_usage_is_one_line():
     assert "No such command 'fot'" in refused("fot")
     assert "No such option" in refused("--bogus")
     assert "No such option" in refused("bench", "--bogus")
-    assert "nexpected extra argument" in refused("demo", "more")
+    assert "nexpected extra argument" in refused("bench", "more")
+    assert "No such command 'more'" in refused("demo", "more")
 
 
 def test_outside_of_standalone_mode_errors_are_raised(tmp_path):
