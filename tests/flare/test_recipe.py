@@ -1,8 +1,10 @@
 """The recipe: what it sends, and one run in FLARE's simulator."""
 
 import json
+import os
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -12,6 +14,9 @@ from numpy.testing import assert_array_equal
 from skppdnmf import PrivacyBudget, PrivateDistributedNMF
 from skppdnmf.flare import load
 
+needs_flare = pytest.mark.skipif(
+    find_spec("nvflare") is None, reason="a federation needs skppdnmf[flare]"
+)
 SUMS = {"protocol": "secure-sum", "max_iter": 3, "tol": 0, "random_state": 0}
 
 # FLARE leaves threads and connections behind, and warns of its own use of others: it
@@ -29,8 +34,6 @@ if __name__ == "__main__":
 
 
 def python(code, tmp_path, **variables):
-    import os
-
     file = tmp_path / "script.py"
     file.write_text(code)
     done = subprocess.run(
@@ -46,6 +49,7 @@ def python(code, tmp_path, **variables):
     return done.stdout
 
 
+@needs_flare
 def test_a_federation_in_the_simulator(tmp_path):
     """Four sites, with folders and keys of their own; bit for bit as in one process."""
     X = samples()
@@ -83,6 +87,7 @@ print(json.dumps(recipe.spec.parameters))
 """
 
 
+@needs_flare
 def test_a_job_carries_parameters_and_no_code(tmp_path):
     parameters = json.loads(python(CHECKS, tmp_path).splitlines()[-1])
     assert isinstance(parameters["random_state"], int)
