@@ -311,3 +311,16 @@ def test_the_commands_of_the_pages_exist():
     )
     for command in shown:
         assert re.search(rf"^\s+{command}\b", done.stdout, re.MULTILINE), command
+
+
+def test_what_is_said_of_active_adversaries_has_its_tests():
+    """Every row of the table names a test that there is."""
+    text = (DOCS / "security.md").read_text(encoding="utf-8")
+    section = text.split("## Active adversaries")[1].split("\n## ")[0]
+    named = re.findall(r"`(test_\w+)` \|$", section, re.MULTILINE)
+    assert len(named) >= 8
+    source = "".join(
+        file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("test_*.py")
+    )
+    for name in named:
+        assert f"def {name}(" in source, name
