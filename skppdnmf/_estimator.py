@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils._set_output import _wrap_data_with_container
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ._data.checks import (
@@ -42,7 +43,7 @@ from ._fit.noise import check_privacy
 from ._fit.protocols import PROTOCOLS, protocol_of
 from ._fit.run import run_fit, warn_of_leaks
 from ._fit.seeds import common_start, draw_seeds
-from ._fit.uses import check_partial, check_positive, check_uses, missing_entries
+from ._fit.uses import check_positive, check_uses, missing_entries, takes_batches
 from ._nmf.admm import squared_norm, squared_residual
 from ._nmf.beta import BetaSamples, beta_of, solve_beta
 from ._nmf.nnls import solve_nnls
@@ -540,6 +541,7 @@ class PrivateDistributedNMF(
         self._fit(X, y, agents, **fit_params)
         return self
 
+    @available_if(takes_batches)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X, y=None, *, agents=None, **fit_params):
         """Go on with further samples, at any agents, under "secure-sum".
@@ -562,9 +564,11 @@ class PrivateDistributedNMF(
 
         Raises
         ------
+        AttributeError
+            Under another protocol, with `epsilon`, penalties or another `beta_loss`,
+            where there is no such method; its cause says why.
         ValueError
-            As in `fit`; under another protocol, with `epsilon`, penalties or another
-            `beta_loss`; or if the number of features is another.
+            As in `fit`, or if the number of features is another.
 
         Examples
         --------
@@ -577,7 +581,6 @@ class PrivateDistributedNMF(
         >>> bool(model.score(X) > -1e-3)
         True
         """
-        check_partial(self)
         self._fit(X, y, agents, partial=True, **fit_params)
         return self
 

@@ -89,13 +89,21 @@ def check_uses(estimator: Any, **given: Any) -> None:
         )
 
 
-def check_partial(estimator: Any) -> None:
+def takes_batches(estimator: Any) -> bool:
     """Refuse to fit in batches what has no totals to go on from.
+
+    For `sklearn.utils.metaestimators.available_if`: what is refused has no
+    `partial_fit`, and the reason is the cause of the error that says so.
 
     Parameters
     ----------
     estimator : PrivateDistributedNMF
         With its parameters, each valid.
+
+    Returns
+    -------
+    bool
+        True.
 
     Raises
     ------
@@ -122,6 +130,7 @@ def check_partial(estimator: Any) -> None:
             f"partial_fit with beta_loss={estimator.beta_loss!r}: only Frobenius has "
             "totals that stay true while the left factor moves"
         )
+    return True
 
 
 def check_positive(estimator: Any, X: Any) -> None:
