@@ -119,7 +119,7 @@ def one_iteration(
     --------
     >>> from skppdnmf._mpc.cost import one_iteration
     >>> one_iteration(500, 64, 10, 1, False).rounds
-    300
+    320
     """
     return one_factor(n_samples, n_components, n_starts, penalised) + one_factor(
         n_features, n_components, n_starts, penalised

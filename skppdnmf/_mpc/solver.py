@@ -132,7 +132,7 @@ def weight_of(iteration: int, n_iterations: int) -> float:
     --------
     >>> from skppdnmf._mpc.solver import weight_of
     >>> weight_of(0, 60), weight_of(20, 60), weight_of(59, 60) < 0.02
-    (0.0, 0.4, True)
+    (0.0, 0.5, True)
     """
     left = 1.0 - iteration / n_iterations
     return EXTRAPOLATION * min(1.0, iteration / _RAMP) * min(1.0, 2.0 * left)
