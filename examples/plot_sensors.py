@@ -92,5 +92,5 @@ for ax, day in zip(axes, (0, 200, 470), strict=True):
 axes[0].legend()
 output = Path(os.environ.get("SKPPDNMF_OUTPUT", "output"))
 output.mkdir(parents=True, exist_ok=True)
-figure.savefig(output / "sensors.png", dpi=120)
+figure.savefig(output / "sensors.png", dpi=150)
 print(f"figure: {output / 'sensors.png'}")

@@ -94,5 +94,5 @@ axes[1].set(title="exposures of one hospital's tumours", xlabel="tumour", ylabel
 figure.colorbar(image, ax=axes[1])
 output = Path(os.environ.get("SKPPDNMF_OUTPUT", "output"))
 output.mkdir(parents=True, exist_ok=True)
-figure.savefig(output / "signatures.png", dpi=120)
+figure.savefig(output / "signatures.png", dpi=150)
 print(f"figure: {output / 'signatures.png'}")

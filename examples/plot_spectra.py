@@ -101,5 +101,5 @@ for ax, k in zip(axes, (2, 3), strict=True):
 axes[0].legend()
 output = Path(os.environ.get("SKPPDNMF_OUTPUT", "output"))
 output.mkdir(parents=True, exist_ok=True)
-figure.savefig(output / "spectra.png", dpi=120)
+figure.savefig(output / "spectra.png", dpi=150)
 print(f"figure: {output / 'spectra.png'}")
