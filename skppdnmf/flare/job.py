@@ -98,6 +98,7 @@ class JobSpec:
         except TypeError as error:
             raise ValueError(f"the job's parameters: {error}") from error
         estimator._validate_params()
+        _check_protocol(estimator)
         return estimator
 
     def asked(self, n_sites: int) -> Job:
@@ -105,9 +106,12 @@ class JobSpec:
         estimator = self.estimator()
         n_components = estimator.n_components
         n_init = estimator.n_init
-        encrypted = estimator.encryption == "paillier"
         protocol = protocol_of(estimator)
-        strong = encrypted and estimator.key_size >= SECURE_KEY_SIZE
+        # Of the ciphers Paillier alone has keys whose size is a parameter.
+        short = (
+            estimator.encryption == "paillier" and estimator.key_size < SECURE_KEY_SIZE
+        )
+        strong = protocol.encrypts(estimator) and not short
         return Job(
             protocol=estimator.protocol,
             n_sites=n_sites,
@@ -136,6 +140,7 @@ def parameters_of(estimator: PrivateDistributedNMF) -> dict[str, Any]:
         If a parameter has no meaning among sites.
     """
     estimator._validate_params()
+    _check_protocol(estimator)
     if estimator.n_components == "auto":
         raise ValueError(
             'n_components="auto" has no meaning among sites that allow a number of '
@@ -151,6 +156,15 @@ def parameters_of(estimator: PrivateDistributedNMF) -> dict[str, Any]:
             "privacy_budget is of one process; among sites each counts for itself"
         )
     return {name: _plain(name, value) for name, value in parameters.items()}
+
+
+def _check_protocol(estimator: PrivateDistributedNMF) -> None:
+    """Refuse a protocol without agents that a relay could carry envelopes for."""
+    if not protocol_of(estimator).has_agents:
+        raise ValueError(
+            f"protocol={estimator.protocol!r} sends no envelopes, and cannot be run "
+            'by FLARE; use "secure-sum" or "consensus"'
+        )
 
 
 def _plain(name: str, value: Any) -> Any:
