@@ -3,6 +3,7 @@
 __all__ = [
     "AgentLost",
     "CorruptedMessageError",
+    "CorruptedTotalError",
     "CostWarning",
     "DropoutError",
     "DropoutWarning",
@@ -151,6 +152,26 @@ class TranscriptMismatchError(RuntimeError):
     def __init__(self, message: str, sender: int | None = None) -> None:
         super().__init__(message)
         self.sender = sender
+
+
+class CorruptedTotalError(RuntimeError):
+    """A total that all agents have been told cannot be the sum of what they hold.
+
+    An agent has sent what it must not, or agents have been told different things, so
+    that their masks do not cancel. The total is noise then and shows no summand. The
+    run ends.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skppdnmf._secure_sum.plausible import check_totals
+    >>> from skppdnmf.exceptions import CorruptedTotalError
+    >>> try:
+    ...     check_totals(-np.ones((1, 1, 1)), np.ones((1, 1, 2)), most=1.0)
+    ... except CorruptedTotalError as error:
+    ...     print(str(error).partition(";")[0])
+    the total of the diagonal of A is -1 in start 0, entry [0]: it is negative
+    """
 
 
 class WrongKeyError(ValueError):

@@ -7,6 +7,7 @@ no more: to go on it needs this agent's request and answer.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._agent import Address, Departure, Envelope, Letters, Report, Step
+from .._sealing.transcript import Transcript
 from ..exceptions import CorruptedMessageError, DropoutError, WrongKeyError
 from .exchange import DifferenceExchange
 from .factors import Factors
@@ -103,6 +105,8 @@ class ConsensusAgent:
             dict(enumerate(KIND_NAMES)),
             self.neighbours,
         )
+        # The scale is what all agents are told alike.
+        self.transcript = Transcript(run, b"", range(settings.n_agents))
         # Metropolis weights of the private average.
         most = np.maximum(degree, np.array(list(neighbour_degrees), dtype=float))
         self._weights = 1.0 / (1.0 + most)
@@ -466,6 +470,7 @@ class ConsensusAgent:
     def _begin_left(self, scale: float, outbox: Letters) -> None:
         """Fix the penalties of the consensus and start the first BCD iteration."""
         self._scale = scale
+        self.transcript.tell(struct.pack(">d", scale))
         self.factors.begin(scale)
         if self._notes is not None:
             self._notes.agreed(scale, self.factors.unit)

@@ -100,6 +100,8 @@ class SumAgent:
         self._share: Totals | None = None
         self._errors: Array | None = None  # where entries are missing
         self._words = np.empty(0, dtype=np.uint64)
+        # The points at which this agent has contributed to the present round.
+        self._summed_step, self._summed = -1, list[Array]()
         # Samples and their unit; rounded as soon as all know by how much.
         self._sample_unit = 1.0
         self._rounded_norm = self._squared_norm
@@ -198,6 +200,7 @@ class SumAgent:
             report = self._end_iteration(total)
         if report is not None and report.final:
             return Learnt(None, report)
+        self._check_point()
         settings = path.settings
         rounds = not (settings.exact or settings.missing)
         if total.step == 0 and rounds and not self._sum.fresh:
@@ -220,6 +223,7 @@ class SumAgent:
                 )
             return self._setup()
         path = self._move_on()
+        self._check_point()
         self._solve_right(_SWEEPS if path.iteration else _FIRST_SWEEPS)
         return self._words
 
@@ -243,6 +247,17 @@ class SumAgent:
             return setup_words(norms)
         words = setup_words(norms * self._weights)
         return np.concatenate([words, to_limbs(self._weights)])
+
+    def _check_point(self) -> None:
+        """Refuse to contribute twice at one point in a round; zeros tell nothing."""
+        step, point = self._sum.next_step, self.path.point
+        if self._summed_step != step:
+            self._summed_step, self._summed = step, []
+        if point.any() and any(np.array_equal(point, one) for one in self._summed):
+            raise RuntimeError(
+                f"{self.name}: has contributed to sum {step} at this left factor before"
+            )
+        self._summed.append(point)
 
     def _move_on(self) -> LeftPath:
         """Go to a point at which nothing has been summed."""

@@ -198,6 +198,11 @@ class SecureSum:
         return len(self._tree.children) == 1
 
     @property
+    def next_step(self) -> int:
+        """Number of the next sum."""
+        return self._learnt + 1
+
+    @property
     def exposed(self) -> bool:
         """Whether the same summands must not be summed again."""
         return self._lost_root and len(self.lost) > 1

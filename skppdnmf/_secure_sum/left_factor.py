@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from .._nmf.hals import hals
 from .._nmf.penalties import Penalty, balance, left_penalty
+from .plausible import check_limbs, check_setup
 from .settings import PathSettings
 from .totals import FixedPoint, Memory, ResidualTotals, Totals, read_setup, read_weight
 
@@ -140,6 +141,7 @@ class LeftPath:
             Before the first iteration.
         """
         after = copy(self)
+        check_setup(words)
         (squared_norm, n_samples), weight = read_setup(words), read_weight(words)
         if not squared_norm < np.inf:
             raise OverflowError(f"the total of ||X||^2 is {squared_norm}; rescale X")
@@ -211,6 +213,7 @@ class LeftPath:
         totals = words
         if not isinstance(totals, Totals) and len(totals) > self.n_words:
             norm, totals = np.split(totals, [len(totals) - self.n_words])
+            check_limbs("||X||^2, rounded", norm, self._n_samples)
             squared_norm = self.fixed_point.read_rounded_norm(norm)
             if not squared_norm < np.inf:
                 raise OverflowError(f"the total of ||X||^2 is {squared_norm}, rounded")
@@ -219,6 +222,7 @@ class LeftPath:
             if self.settings.missing:
                 errors = self.fixed_point.decode_errors(totals, self.n_starts)
             totals = self.fixed_point.decode(totals, self.n_starts)
+            self.fixed_point.check_totals(totals, self.squared_norm, errors)
         factors = self._inverse_norms()
         if errors is not None:
             totals = self._completed(totals, errors, factors)

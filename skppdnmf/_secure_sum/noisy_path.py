@@ -111,6 +111,7 @@ class NoisyPath:
             After the iteration.
         """
         totals = self.numbers.decode(words)
+        self.numbers.check_totals(totals, self.n_units)
         after = copy(self)
         after.iteration += 1
         after._average(totals.gram[0], totals.products[0])

@@ -30,9 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..exceptions import ExcessiveNoiseError
+from ..exceptions import CorruptedTotalError, ExcessiveNoiseError
 from .accountant import Guarantee
 from .noise import discrete_gaussian
+from .plausible import NOISE_DEVIATIONS, check_totals
 from .settings import NoiseSettings
 from .totals import Totals
 
@@ -46,6 +47,8 @@ RIGHT_BOUND = 0.5
 AGENT_BOUND = 0.5
 # Units in the bounds of samples and of right factors, and in one sample.
 _UNITS = 1 << 18
+# More than this no federation has.
+_NO_UNITS = float(1 << 30)
 _COUNT_UNITS = 1 << 32
 # Rows whose products are summed exactly in doubles.
 _ROWS = 1 << 15
@@ -197,12 +200,20 @@ class NoisyTotals:
         ------
         ExcessiveNoiseError
             If the noise exceeds the signal.
+        CorruptedTotalError
+            If there cannot be so many.
         OverflowError
             If there are so many units that a total could wrap.
         ValueError
             If delta is too small for integer noise.
         """
         K, F = self.n_components, self.n_features
+        most_below = NOISE_DEVIATIONS * self.count_noise
+        if not -most_below <= n_units < _NO_UNITS:
+            raise CorruptedTotalError(
+                f"the total of the numbers of {self.units} is {n_units:.6g}, which no "
+                "noise explains: an agent has sent what it must not"
+            )
         ratio = self.ratio(n_units)
         if not ratio >= self.least_ratio:
             raise ExcessiveNoiseError(
@@ -250,6 +261,34 @@ class NoisyTotals:
         """Standard deviation of all agents' noise on an entry of W^T X."""
         scale = self.product_scale * math.sqrt(self.settings.n_agents)
         return scale * self.right_unit * self.sample_unit
+
+    def check_totals(self, totals: Totals, n_units: float) -> None:
+        """Refuse totals that no units of this number can have, noise allowed for.
+
+        Parameters
+        ----------
+        totals : Totals
+            Decoded.
+        n_units : float
+            Units of all agents, under noise.
+
+        Raises
+        ------
+        CorruptedTotalError
+            If one cannot be.
+        """
+        # A sample's right factor alone may take all of the bound.
+        most = float(_UNITS) ** 2 / math.sqrt(self.guarantee.gram_share)
+        n_most = max(0.0, n_units) + NOISE_DEVIATIONS * self.count_noise
+        check_totals(
+            totals.gram,
+            totals.products,
+            n_most * self.bound * most * self.right_unit**2,
+            noise=(
+                NOISE_DEVIATIONS * self.gram_noise,
+                NOISE_DEVIATIONS * self.product_noise,
+            ),
+        )
 
     def whole(self, samples: Samples, right: Array) -> tuple[Any, Array]:
         """Return samples and right factors in whole units, within the bound.

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..exceptions import CorruptedTotalError
 from .limbs import N_LIMBS, TOTAL_BITS, from_limbs, to_limbs
+from .plausible import check_totals
 from .settings import PathSettings
 
 Array = NDArray[np.float64]
@@ -496,6 +498,47 @@ class FixedPoint:
         return self._numbers(
             gram, products.reshape(n_starts, K, F), sums.reshape(n_starts, K)
         )
+
+    def check_totals(
+        self,
+        totals: Totals,
+        squared_norm: float,
+        errors: Array | None = None,
+    ) -> None:
+        """Refuse totals that no samples of this norm can have.
+
+        Parameters
+        ----------
+        totals : Totals
+            Decoded.
+        squared_norm : float
+            ``||X||^2``, weighted.
+        errors : ndarray of shape (S,) or None, default=None
+            Squared errors on observed entries, where entries may be missing.
+
+        Raises
+        ------
+        CorruptedTotalError
+            If one cannot be.
+        """
+        norm = math.sqrt(squared_norm)
+        most = HEADROOM * self.spare * norm / math.sqrt(self.n_features)
+        # What rounding adds to the norm of a right factor's column, more than enough.
+        K, F = self.n_components, self.n_features
+        rounding = _LARGEST * self.spare * norm / (self.n_max * math.sqrt(K * F))
+        check_totals(
+            totals.gram,
+            totals.products,
+            (most + rounding) ** 2,
+            squared_norm,
+            noise=(rounding * (most + rounding), rounding * norm),
+            signed=self.missing,
+        )
+        for name, values in (("column sums", totals.sums), ("errors", errors)):
+            if values is not None and not (values >= 0).all():
+                raise CorruptedTotalError(
+                    f"the total of the {name} is {values.min():.6g}, which is negative"
+                )
 
     def decode_errors(self, words: Words, n_starts: int) -> Array:
         """Return the squared errors on observed entries from the sum of the words.
