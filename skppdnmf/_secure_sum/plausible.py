@@ -129,7 +129,10 @@ def check_totals(
     _refuse(products < -product_noise, products, "B", "is negative")
     if squared_norm is not None:
         allowed = root * np.sqrt(squared_norm) * (1.0 + _ROUNDING) + product_noise
-        lengths = np.sqrt(np.einsum("skf,skf->sk", products, products))
+        # Squares of what data of any scale make would not fit into a double.
+        largest = np.abs(products).max(axis=2, initial=0.0)
+        shape = products / np.where(largest > 0, largest, 1.0)[:, :, None]
+        lengths = largest * np.sqrt(np.einsum("skf,skf->sk", shape, shape))
         reason = "exceeds what ||X||^2 and the diagonal of A allow"
         _refuse(lengths > allowed, lengths, "the length of a row of B", reason)
 

@@ -495,9 +495,11 @@ class FixedPoint:
         gram[:, columns, rows] = gram[:, rows, columns]
         if not self.with_sums:
             sums = np.zeros(n_starts * K, dtype=np.int64)
-        return self._numbers(
-            gram, products.reshape(n_starts, K, F), sums.reshape(n_starts, K)
-        )
+        # What overflows here is no total of any samples; `check_totals` says so.
+        with np.errstate(over="ignore"):
+            return self._numbers(
+                gram, products.reshape(n_starts, K, F), sums.reshape(n_starts, K)
+            )
 
     def check_totals(
         self,
@@ -529,7 +531,7 @@ class FixedPoint:
         check_totals(
             totals.gram,
             totals.products,
-            (most + rounding) ** 2,
+            (most + rounding) * (most + rounding),  # infinite, where it overflows
             squared_norm,
             noise=(rounding * (most + rounding), rounding * norm),
             signed=self.missing,
