@@ -324,3 +324,16 @@ def test_what_is_said_of_active_adversaries_has_its_tests():
     )
     for name in named:
         assert f"def {name}(" in source, name
+
+
+def test_every_test_that_a_page_names_exists():
+    """A claim of security is shown by a test, not by its name."""
+    tests = "\n".join(text_of(one) for one in ROOT.glob("tests/**/test_*.py"))
+    defined = set(re.findall(r"^ *def (test_\w+)\(", tests, re.MULTILINE))
+    page = text_of(DOCS / "security.md")
+    named = set(re.findall(r"`(test_\w+)`", page))
+    table = page.split("## Active adversaries")[1].split("\n## ")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
+    assert rows
+    assert [row for row in rows if not re.search(r"`test_\w+` \|$", row)] == []
+    assert sorted(named - defined) == []
