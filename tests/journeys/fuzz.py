@@ -35,6 +35,7 @@ from skppdnmf._payload import Payload, read_numbers
 from skppdnmf._protocol import Hooks, Setting
 from skppdnmf.exceptions import (
     CorruptedMessageError,
+    CorruptedTotalError,
     DropoutError,
     DropoutWarning,
     WrongKeyError,
@@ -48,7 +49,13 @@ from skppdnmf.exchange import (
     generate_keypair,
 )
 
-NAMED = (CorruptedMessageError, WrongKeyError, DropoutError, OverflowError)
+NAMED = (
+    CorruptedMessageError,
+    CorruptedTotalError,
+    WrongKeyError,
+    DropoutError,
+    OverflowError,
+)
 REFUSED, WENT_ON, HARMLESS, UNNOTICED, UNNAMED = (
     "refused",
     "went on",

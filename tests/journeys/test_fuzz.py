@@ -22,8 +22,10 @@ def test_what_is_mutated_is_refused_by_name(seed):
     for name, found in counts.items():
         assert found.total() == N_EACH
         assert found[fuzz.REFUSED] >= 1, name
-    # Nothing authenticates the words of a sum: some mutations are not noticed.
-    assert any(counts[name][fuzz.UNNOTICED] for name in counts if "sums" in name)
+    # Where nothing is sealed, totals that can be true are taken; most others are refused.
+    sums = [found for name, found in counts.items() if "sums" in name]
+    unnoticed = sum(found[fuzz.UNNOTICED] for found in sums)
+    assert unnoticed < sum(found[fuzz.REFUSED] for found in sums)
     assert any(counts[name][fuzz.WENT_ON] for name in counts if "sums" in name)
 
 
