@@ -22,7 +22,8 @@ def test_what_is_mutated_is_refused_by_name(seed):
     for name, found in counts.items():
         assert found.total() == N_EACH
         assert found[fuzz.REFUSED] >= 1, name
-    # Where nothing is sealed, totals that can be true are taken; most others are refused.
+    # Where nothing is sealed, totals that can be true are taken; most others
+    # are refused.
     sums = [found for name, found in counts.items() if "sums" in name]
     unnoticed = sum(found[fuzz.UNNOTICED] for found in sums)
     assert unnoticed < sum(found[fuzz.REFUSED] for found in sums)
