@@ -31,6 +31,7 @@ from ._attacks.least_squares import JointMaskAttack, LeastSquaresAttack
 from ._attacks.membership import checked_references
 from ._attacks.replay import Replay
 from ._attacks.simulation import SimulationAttack
+from ._record.mpc import of_components
 from ._record.record import check_estimator, record
 from ._report import (
     ANSWER_ATTACKS,
@@ -44,6 +45,7 @@ from ._report import (
     KNOWN,
     PROTECTIONS,
     SECURE_SUM,
+    SHARES,
     SIMULATION,
     AuditReport,
     Skipped,
@@ -53,6 +55,7 @@ from ._sum_auditing import Deadline, SumAudit
 from ._views.transcript import Label, Transcript
 
 _STUDY_KEY = 256
+_NO_NOISE = {"epsilon": None, "delta": None, "privacy_unit": "sample"}
 _JOINT_STARTS = {True: 30, False: 4}  # whether the victim has one neighbour
 _TYPICAL_STEPS = 30  # of all stages of a simulation together
 _SIMULATED_ROUNDS = (60, 20, 5)  # the most that there is time for
@@ -72,7 +75,9 @@ def audit_report(
     """Run all attacks of every agent, under all protections.
 
     Under the consensus each agent attacks its neighbours, under the secure sum all
-    others.
+    others. Under secure multi-party computation there are the components alone, from
+    which members and an attribute are looked for; they are those of the same iterations
+    in floating point, so that SPU is not needed.
 
     Parameters
     ----------
@@ -156,15 +161,19 @@ def audit_report(
     notes: list[str] = []
     n_rounds: dict[str, int] = {}
     n_holders = 0
-    own = SECURE_SUM if protocol_of(estimator).agrees else estimator.masking
+    protocol = protocol_of(estimator)
+    own = protocol.name if protocol.agrees else estimator.masking
     # First what is in use, should time run short, and what would be the way out.
     for protection in sorted(
-        COLUMNS, key=lambda name: (name != own, name != SECURE_SUM)
+        COLUMNS, key=lambda name: (name != own, name != SECURE_SUM, name != SHARES)
     ):
         audit: SumAudit | _Audit
+        found: dict[str, list[Leakage]]
         try:
             model, dither = _study(estimator, protection, max_rounds)
             transcript = _quiet_record(model, X, agents, dither)
+            if protection == SHARES:
+                transcript = of_components(transcript, estimator)
         except (OverflowError, ValueError) as error:
             if protection == own:
                 raise
@@ -176,6 +185,13 @@ def audit_report(
         n_holders = sum(
             transcript.view(agent).X.shape[0] > 0 for agent in transcript.agents
         )
+        if protection == SHARES:
+            found = {attack: [] for attack in ATTACKS}
+            skipped += _study_pool(
+                model, transcript, protection, known, deadline, found, random_state
+            )
+            leakages[protection] = found
+            continue
         if protection == SECURE_SUM:
             audit = SumAudit(transcript, deadline, random_state, known)
             n_rounds["secure sum"] = len(view.sums) - 1
@@ -185,7 +201,7 @@ def audit_report(
             )
             n_rounds["consensus"] = len(view.left_rounds)
         # What takes little time comes before simulations, which take all there is.
-        found: dict[str, list[Leakage]] = {attack: [] for attack in STUDIES}
+        found = {attack: [] for attack in STUDIES}
         if protection in (own, SECURE_SUM):
             skipped += _study_pool(
                 model, transcript, protection, known, deadline, found, random_state
@@ -261,7 +277,10 @@ def _study_pool(
     def refit(some: list[Any], dropouts: Mapping[Label, int]) -> Transcript:
         X, agents, parameters = as_given(transcript, some)
         again = clone(model).set_params(**parameters)
-        return _quiet_record(again, X, agents, True, dropouts)
+        recorded = _quiet_record(again, X, agents, True, dropouts)
+        if protection != SHARES:
+            return recorded
+        return of_components(recorded, transcript.estimator)
 
     study = Study(protection, parts, refit, model.on_dropout, deadline, random_state)
     if deadline.left > 0 and parts.held_out:
@@ -287,6 +306,10 @@ def _study(
         if estimator.epsilon is None:  # with it the noise depends on the number
             max_iter = min(max_iter, max_rounds)
         return model.set_params(protocol=SECURE_SUM, max_iter=max_iter), True
+    if protection == SHARES:
+        # For who holds what; the factorisation itself is the estimator's.
+        model.set_params(protocol=SECURE_SUM, max_iter=1, n_init=1, **_NO_NOISE)
+        return model.set_params(on_dropout="raise"), True
     masking, dither = PROTECTIONS[protection]
     max_iter = math.ceil(max_rounds / int(estimator.max_admm_iter))
     model.set_params(
@@ -294,9 +317,7 @@ def _study(
         masking=masking,
         max_iter=min(estimator.max_iter, max_iter),
         encryption="simulated",
-        epsilon=None,
-        delta=None,
-        privacy_unit="sample",
+        **_NO_NOISE,
     )
     return model, dither
 

@@ -16,7 +16,8 @@ PROTECTIONS = {
     "entrywise": ("entrywise", True),
 }
 SECURE_SUM = "secure-sum"  # its other column
-COLUMNS = (*PROTECTIONS, SECURE_SUM)
+SHARES = "mpc"  # nothing but the components
+COLUMNS = (*PROTECTIONS, SECURE_SUM, SHARES)
 GCD = "greatest common divisor"
 KNOWN = "least squares, masks known"
 EQUATIONS = "least squares"
@@ -40,6 +41,11 @@ ATTACKS = (
     EAVESDROPPER,
 )
 
+# Attacks on what is not there to be attacked.
+_ELSEWHERE = {
+    SECURE_SUM: ANSWER_ATTACKS,
+    SHARES: (*ANSWER_ATTACKS, SIMULATION, POOL, DROPOUT, EAVESDROPPER),
+}
 _FEW = 30  # samples
 _ROWS = (
     "those of all agents but any one should outnumber the components, else single rows "
@@ -127,7 +133,7 @@ class AuditReport:
             if attack not in (GCD, KNOWN, EAVESDROPPER)
             for one in some
         ]
-        self._least = _CHANCE if protection == SECURE_SUM else _NOTHING
+        self._least = _NOTHING if protection in PROTECTIONS else _CHANCE
         self._found = [one for one in data if _is_found(one, self._least)]
         self.worst = max(
             self._found,
@@ -197,7 +203,7 @@ class AuditReport:
 
     def __str__(self) -> str:
         columns = list(self.leakages)
-        name = "protocol" if self.protection == SECURE_SUM else "masking"
+        name = "masking" if self.protection in PROTECTIONS else "protocol"
         lines = [
             "Greatest recovered share of any agent's data (0 % is no better than a "
             "guess),",
@@ -226,7 +232,7 @@ class AuditReport:
         share = self.table[attack][column]
         if share is not None:
             return f"{100 * share:.0f} %"
-        elsewhere = ANSWER_ATTACKS if column == SECURE_SUM else (POOL, DROPOUT)
+        elsewhere = _ELSEWHERE.get(column, (POOL, DROPOUT))
         return "-" if attack in elsewhere else "not run"
 
     def _verdict(self) -> list[str]:
@@ -357,6 +363,13 @@ def _advice(
     summed_share: float | None,
 ) -> list[str]:
     """Say what to change."""
+    if protection == SHARES:
+        if worst is None:
+            return []
+        return [
+            "more samples: it is the components themselves that tell of the pool, "
+            "whatever the protocol"
+        ]
     if protection == SECURE_SUM:
         if worst is None:
             return []

@@ -14,7 +14,7 @@ from skppdnmf import PrivateDistributedNMF
 from skppdnmf.audit import AuditReport, Leakage, audit_report
 
 CONSENSUS = ["scalar, no dither", "scalar", "entrywise"]
-COLUMNS = [*CONSENSUS, "secure-sum"]
+COLUMNS = [*CONSENSUS, "secure-sum", "mpc"]
 ROWS = [
     "greatest common divisor",
     "least squares",
@@ -50,6 +50,10 @@ def test_table_has_both_sides_of_every_claim(report):
     assert summed["membership, of a list"] > 0.99
     assert summed["membership, single"] > 0.1
     assert table["membership, of a list"]["entrywise"] > 0.1
+    shared = {name: row["mpc"] for name, row in table.items()}
+    assert {name for name, share in shared.items() if share is not None} <= set(STUDIES)
+    for name in MEMBERS:
+        assert shared[name] <= summed[name]
     for name in MEMBERS:
         assert {table[name][column] for column in CONSENSUS[:2]} == {None}
     table = {name: row for name, row in table.items() if name not in STUDIES}
@@ -82,6 +86,9 @@ def test_nothing_is_skipped_silently(report):
         (r["protection"], r["attack"], r["attacker"], r["victim"])
         for r in report.to_dict()
     }
+    alone = {one[1] for one in done if one[0] == "mpc"}
+    alone |= {one.attack for one in report.skipped if one.protection == "mpc"}
+    assert alone == set(STUDIES)
     skipped = {one[:4] for one in report.skipped}
     # Under the secure sum every agent attacks every other, and all of them.
     names = ["east", "north", "south", "west"]

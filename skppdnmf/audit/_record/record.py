@@ -14,12 +14,14 @@ from ..._nmf.beta import beta_of
 from ...exceptions import PrivacyWarning
 from .._views.transcript import Label, Transcript
 from .consensus import ConsensusRecorder
+from .mpc import MpcRecorder
 from .recorder import Recorder
 from .secure_sum import SumRecorder
 
 _RECORDERS: dict[str, Callable[[bool, Mapping[Label, int]], Recorder]] = {
     "consensus": lambda dither, dropouts: ConsensusRecorder(dither),
     "secure-sum": lambda dither, dropouts: SumRecorder(dropouts),
+    "mpc": lambda dither, dropouts: MpcRecorder(),
 }
 
 
@@ -55,7 +57,8 @@ def record(
     Transcript
         What everybody saw. Under ``encryption="simulated"`` it holds the same
         numbers as under ``"paillier"`` and ``"bfv"``, but no bytes on the links. Under
-        ``protocol="secure-sum"`` each view has its `sums`.
+        ``protocol="secure-sum"`` each view has its `sums`, under ``"mpc"`` nothing but
+        the agent's samples and the components.
 
     Raises
     ------
@@ -88,7 +91,7 @@ def record(
             "fits only"
         )
     protocol = protocol_of(model)
-    if dropouts and not protocol.agrees:
+    if dropouts and not (protocol.agrees and protocol.has_agents):
         raise ValueError(
             f"dropouts={dict(dropouts)!r}: agents drop out of a secure sum only, not "
             f"under protocol={protocol.name!r}"

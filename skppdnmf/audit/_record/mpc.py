@@ -1,0 +1,107 @@
+"""What agents see of secure multi-party computation: their samples, and the result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._agent import Envelope
+from ..._mpc.plain import PlainRun
+from ..._mpc.settings import settings_of
+from .._attacks.leakage import dense
+from .._views.transcript import AgentView, Label, Public, Transcript
+from .recorder import Recorder
+
+NAME = "mpc"
+
+
+class MpcRecorder(Recorder):
+    """Records a fit on secret shares: there is nothing but its result.
+
+    Shares are uniformly random to each of those that compute, and are not kept.
+    """
+
+    def new_notes(self, number: int) -> None:
+        """Return nothing: no agent sees anything of its own."""
+
+    @staticmethod
+    def letter(turn: int, sender: Label, receiver: Label, envelope: Envelope) -> Any:
+        """Refuse an envelope: none is sent."""
+        raise TypeError("a fit on secret shares has no envelopes")
+
+    def transcript(self, model: Any) -> Transcript:
+        """Put everything together once the fit is over."""
+        return _transcript(
+            self.labels,
+            self.setting.network.adjacency,
+            self.plan.starts,
+            self.parts,
+            model.components_,
+            model,
+        )
+
+
+def of_components(transcript: Transcript, estimator: Any) -> Transcript:
+    """Return what would be seen of a fit of the same samples on secret shares.
+
+    By the same iterations in floating point, which end within rounding of those on
+    shares: an attack on the components alone cannot tell them apart.
+
+    Parameters
+    ----------
+    transcript : Transcript
+        A fit of the same samples, under any protocol.
+    estimator : PrivateDistributedNMF
+        With its parameters.
+
+    Returns
+    -------
+    Transcript
+    """
+    public = transcript.public
+    parts = [dense(transcript.view(label).X) for label in public.labels]
+    holders = [part for part in parts if len(part)]
+    sizes = tuple(len(part) for part in holders)
+    settings = settings_of(estimator, sizes, public.start.shape[1])
+    run = PlainRun(holders, public.start[None], settings)
+    for _ in range(settings.n_iterations):
+        run.advance()
+    return _transcript(
+        public.labels,
+        public.adjacency,
+        public.start[None],
+        parts,
+        run.components,
+        estimator,
+    )
+
+
+def _transcript(
+    labels: tuple[Label, ...],
+    adjacency: NDArray[Any],
+    starts: NDArray[np.float64],
+    parts: Sequence[Any],
+    components: NDArray[Any],
+    model: Any,
+) -> Transcript:
+    """Put together what everybody sees, and nothing else."""
+    public = Public(
+        labels=labels,
+        adjacency=adjacency,
+        settings=None,
+        start=starts[0],
+        scale=1.0,
+        unit=1.0,
+        components=np.asarray(components),
+        protocol=NAME,
+        encryption=None,
+        starts=starts,
+    )
+    views = {
+        label: AgentView(label, public, part, (), (), (), ())
+        for label, part in zip(labels, parts, strict=True)
+    }
+    return Transcript(public, views, [], model, False)
