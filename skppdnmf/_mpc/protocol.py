@@ -69,17 +69,7 @@ class MpcProtocol:
         """Return a fit, ready to be run, or refuse it."""
         estimator, network = setting.estimator, setting.network
         require_spu()
-        if network.n_agents < N_PARTIES:
-            raise ValueError(
-                f'n_agents={network.n_agents} with protocol="mpc": {N_PARTIES} agents '
-                "compute, of whom no two collude; one that computes need not hold "
-                "samples"
-            )
-        if estimator.on_dropout != "raise":
-            raise ValueError(
-                f'on_dropout={estimator.on_dropout!r} with protocol="mpc": the shares '
-                "of one that computes are lost with it"
-            )
+        check_parties(estimator, network.n_agents)
         n_init = estimator.n_init
         random = isinstance(estimator.init, str) and estimator.init == "random"
         if not isinstance(n_init, str) and n_init > 1 and not random:
@@ -149,6 +139,34 @@ def _sizes(partition: Any) -> tuple[int, ...]:
     return tuple(int(size) for size in partition)
 
 
+def check_parties(estimator: Any, n_agents: int) -> None:
+    """Refuse fewer agents than compute, and what one that is lost would take with it.
+
+    Parameters
+    ----------
+    estimator : PrivateDistributedNMF
+        With its parameters.
+    n_agents : int
+        How many there are.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than three, or fits are to go on without one.
+    """
+    if n_agents < N_PARTIES:
+        raise ValueError(
+            f'n_agents={n_agents} with protocol="mpc": {N_PARTIES} agents '
+            "compute, of whom no two collude; one that computes need not hold "
+            "samples"
+        )
+    if estimator.on_dropout != "raise":
+        raise ValueError(
+            f'on_dropout={estimator.on_dropout!r} with protocol="mpc": the shares '
+            "of one that computes are lost with it"
+        )
+
+
 def common_starts(setting: Setting, n_samples: int) -> NDArray[np.float64]:
     """Return the starts that all agents share.
 
@@ -165,9 +183,30 @@ def common_starts(setting: Setting, n_samples: int) -> NDArray[np.float64]:
     """
     K, F = setting.start.shape
     n_starts = count_starts(setting.estimator, n_samples, F, K)
-    rng = np.random.RandomState(setting.seeds.start)
-    drawn = np.abs(rng.standard_normal((n_starts, K, F)))
-    drawn[0] = setting.start
+    return random_starts(setting.start, n_starts, setting.seeds.start)
+
+
+def random_starts(
+    first: NDArray[np.float64], n_starts: int, seed: int
+) -> NDArray[np.float64]:
+    """Return the first start and others drawn as it was.
+
+    Parameters
+    ----------
+    first : ndarray of shape (K, F)
+        The common start.
+    n_starts : int
+        Number of starts.
+    seed : int
+        Public seed of the random start.
+
+    Returns
+    -------
+    ndarray of shape (S, K, F)
+    """
+    rng = np.random.RandomState(seed)
+    drawn = np.abs(rng.standard_normal((n_starts, *first.shape)))
+    drawn[0] = first
     return drawn
 
 

@@ -31,7 +31,7 @@ from ._attacks.least_squares import JointMaskAttack, LeastSquaresAttack
 from ._attacks.membership import checked_references
 from ._attacks.replay import Replay
 from ._attacks.simulation import SimulationAttack
-from ._record.mpc import of_components
+from ._record.mpc import check_mpc, of_components
 from ._record.record import check_estimator, record
 from ._report import (
     ANSWER_ATTACKS,
@@ -43,6 +43,7 @@ from ._report import (
     GCD,
     JOINT,
     KNOWN,
+    ON_SHARES,
     PROTECTIONS,
     SECURE_SUM,
     SHARES,
@@ -58,6 +59,7 @@ _STUDY_KEY = 256
 _NO_NOISE = {"epsilon": None, "delta": None, "privacy_unit": "sample"}
 _JOINT_STARTS = {True: 30, False: 4}  # whether the victim has one neighbour
 _TYPICAL_STEPS = 30  # of all stages of a simulation together
+_SHARES_ITERATIONS = 60  # the most, if the estimator has another protocol
 _SIMULATED_ROUNDS = (60, 20, 5)  # the most that there is time for
 
 
@@ -77,7 +79,8 @@ def audit_report(
     Under the consensus each agent attacks its neighbours, under the secure sum all
     others. Under secure multi-party computation there are the components alone, from
     which members and an attribute are looked for; they are those of the same iterations
-    in floating point, so that SPU is not needed.
+    in floating point, so that SPU is not needed. What has nothing to attack there, or
+    is not known to, is listed as not run.
 
     Parameters
     ----------
@@ -162,6 +165,8 @@ def audit_report(
     n_rounds: dict[str, int] = {}
     n_holders = 0
     protocol = protocol_of(estimator)
+    if protocol.name == SHARES:
+        check_mpc(estimator)
     own = protocol.name if protocol.agrees else estimator.masking
     # First what is in use, should time run short, and what would be the way out.
     for protection in sorted(
@@ -173,7 +178,8 @@ def audit_report(
             model, dither = _study(estimator, protection, max_rounds)
             transcript = _quiet_record(model, X, agents, dither)
             if protection == SHARES:
-                transcript = of_components(transcript, estimator)
+                on_shares = _on_shares(estimator, max_rounds)
+                transcript = of_components(transcript, on_shares)
         except (OverflowError, ValueError) as error:
             if protection == own:
                 raise
@@ -190,6 +196,10 @@ def audit_report(
             skipped += _study_pool(
                 model, transcript, protection, known, deadline, found, random_state
             )
+            skipped += [
+                Skipped(protection, attack, None, None, reason)
+                for attack, reason in ON_SHARES.items()
+            ]
             leakages[protection] = found
             continue
         if protection == SECURE_SUM:
@@ -308,8 +318,10 @@ def _study(
         return model.set_params(protocol=SECURE_SUM, max_iter=max_iter), True
     if protection == SHARES:
         # For who holds what; the factorisation itself is the estimator's.
-        model.set_params(protocol=SECURE_SUM, max_iter=1, n_init=1, **_NO_NOISE)
-        return model.set_params(on_dropout="raise"), True
+        public = ("partition", "adjacency", "init", "random_state")
+        given = {name: getattr(model, name) for name in public}
+        K = model.n_components
+        return PrivateDistributedNMF(K, protocol=SECURE_SUM, max_iter=1, **given), True
     masking, dither = PROTECTIONS[protection]
     max_iter = math.ceil(max_rounds / int(estimator.max_admm_iter))
     model.set_params(
@@ -320,6 +332,18 @@ def _study(
         **_NO_NOISE,
     )
     return model, dither
+
+
+def _on_shares(
+    estimator: PrivateDistributedNMF, max_rounds: int
+) -> PrivateDistributedNMF:
+    """Return the estimator as it would factorise on secret shares."""
+    if protocol_of(estimator).name == SHARES:
+        return estimator
+    # Other protocols end by `tol`, and may have iterations without end.
+    n_iterations = min(estimator.max_iter, max(max_rounds, _SHARES_ITERATIONS))
+    model = clone(estimator).set_params(protocol=SHARES, max_iter=n_iterations)
+    return model.set_params(on_dropout="raise")
 
 
 def _quiet_record(

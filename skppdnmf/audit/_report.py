@@ -41,10 +41,23 @@ ATTACKS = (
     EAVESDROPPER,
 )
 
+_NO_PATH = (
+    "attacks the numbers of single iterations; none is known that starts from the "
+    "components alone"
+)
+# What is not run where the components alone are seen, and why.
+ON_SHARES = {
+    **dict.fromkeys(
+        ANSWER_ATTACKS, "on secret shares neighbours send no masked answers"
+    ),
+    SIMULATION: _NO_PATH,
+    POOL: _NO_PATH,
+    EAVESDROPPER: "an audit has no links between those that compute",
+}
 # Attacks on what is not there to be attacked.
 _ELSEWHERE = {
     SECURE_SUM: ANSWER_ATTACKS,
-    SHARES: (*ANSWER_ATTACKS, SIMULATION, POOL, DROPOUT, EAVESDROPPER),
+    SHARES: (*ANSWER_ATTACKS, DROPOUT, EAVESDROPPER),
 }
 _FEW = 30  # samples
 _ROWS = (
@@ -154,6 +167,23 @@ class AuditReport:
         known = {label for pair in pairs for label in pair if label is not None}
         n_agents = max(n_holders, len(known))
         self.advice = _advice(self.worst, protection, n_holders, n_agents, summed_share)
+        self.advice += self._advice_on_shares()
+
+    def _advice_on_shares(self) -> list[str]:
+        """Say whether fewer members would be found from the components alone."""
+        name = {"list": LIST, "single": MEMBERSHIP}
+        if self.worst is None or self.worst.target != "membership":
+            return []
+        row = name[self.worst.details["kind"]]
+        share = self.table[row].get(SHARES)
+        if self.protection == SHARES or share is None:
+            return []
+        if share > self.worst.recovered - _CHANCE:
+            return []
+        return [
+            f'protocol="mpc": from the components alone the same attack ({row}) '
+            f"recovered {100 * share:.0f} %"
+        ]
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Return one record for each attack that was run.

@@ -11,6 +11,8 @@ from skppdnmf import PrivateDistributedNMF, estimate_cost
 from skppdnmf._data.partition import split_samples
 from skppdnmf._mpc import engine
 from skppdnmf._mpc.protocol import MpcProtocol
+from skppdnmf.audit import record
+from skppdnmf.audit._record.mpc import of_components
 from skppdnmf.exceptions import PrivacyWarning
 from skppdnmf.plot import LearningCurveDisplay
 
@@ -155,3 +157,19 @@ def test_an_overflow_is_an_error_by_name(monkeypatch):
     fitted = model().fit
     with pytest.raises(OverflowError, match="has overflowed"):
         fitted(X)
+
+
+@needs_spu
+def test_a_recorded_fit_holds_nothing_but_its_result():
+    """And an audit in floating point attacks the very same components."""
+    estimator = model(n_init=2)
+    transcript = record(estimator, X)
+    public = transcript.public
+    for view in map(transcript.view, transcript.agents):
+        assert not (view.rounds or view.sums or view.sent or view.received)
+    assert "the components alone" in repr(transcript)
+    in_clear = record(model(protocol="secure-sum", n_init=1, tol=0), X)
+    found = of_components(in_clear, estimator).public
+    np.testing.assert_allclose(found.components, public.components, rtol=1e-3)
+    with pytest.raises(ValueError, match="agents drop out of a secure sum only"):
+        record(estimator, X, dropouts={0: 1})

@@ -93,7 +93,7 @@ class AttributeAttack:
         Parameters
         ----------
         transcript : Transcript
-            A fit under either protocol.
+            A fit under any protocol.
         attacker : label
             Any agent.
         without, with_it : array-like of shape (n, n_features)

@@ -130,7 +130,7 @@ def pool_of(
 def evidence_of(
     view: AgentView, sizes: Mapping[Label, int], max_sums: int | None = None
 ) -> list[Evidence]:
-    """Return what an agent knows of the others' samples, under either protocol.
+    """Return what an agent knows of the others' samples, under any protocol.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def evidence_of(
         How many samples each of the others holds.
     max_sums : int or None, default=None
         As for `pool_of`; under the consensus the iterations to use, spread evenly, or
-        20 of them.
+        20 of them. Where only the components are known it has no meaning.
 
     Returns
     -------

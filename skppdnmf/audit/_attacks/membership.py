@@ -91,7 +91,7 @@ class MembershipAttack:
         Parameters
         ----------
         transcript : Transcript
-            A fit under either protocol.
+            A fit under any protocol.
         attacker : label
             Any agent.
         candidates : array-like of shape (n, n_features)

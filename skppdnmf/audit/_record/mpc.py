@@ -9,11 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._agent import Envelope
+from ..._fit.noise import check_privacy
+from ..._fit.seeds import draw_seeds
+from ..._fit.uses import check_uses
 from ..._mpc.plain import PlainRun
-from ..._mpc.settings import settings_of
+from ..._mpc.protocol import check_parties, random_starts
+from ..._mpc.settings import count_starts, settings_of
 from .._attacks.leakage import dense
 from .._views.transcript import AgentView, Label, Public, Transcript
-from .recorder import Recorder
+from .recorder import Recorder, frozen
 
 NAME = "mpc"
 
@@ -44,6 +48,13 @@ class MpcRecorder(Recorder):
         )
 
 
+def check_mpc(estimator: Any) -> None:
+    """Refuse what a fit on secret shares refuses; SPU is not needed."""
+    estimator._validate_params()
+    check_privacy(estimator)
+    check_uses(estimator)
+
+
 def of_components(transcript: Transcript, estimator: Any) -> Transcript:
     """Return what would be seen of a fit of the same samples on secret shares.
 
@@ -60,22 +71,28 @@ def of_components(transcript: Transcript, estimator: Any) -> Transcript:
     Returns
     -------
     Transcript
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than three agents, or its parameters do not go with it.
     """
     public = transcript.public
+    check_parties(estimator, len(public.labels))
+    K, F = public.start.shape
     parts = [dense(transcript.view(label).X) for label in public.labels]
     holders = [part for part in parts if len(part)]
     sizes = tuple(len(part) for part in holders)
-    settings = settings_of(estimator, sizes, public.start.shape[1])
-    run = PlainRun(holders, public.start[None], settings)
+    settings = settings_of(estimator, sizes, F)
+    n_starts = count_starts(estimator, sum(sizes), F, K)
+    starts = random_starts(
+        public.start, n_starts, draw_seeds(estimator.random_state).start
+    )
+    run = PlainRun(holders, starts, settings)
     for _ in range(settings.n_iterations):
         run.advance()
     return _transcript(
-        public.labels,
-        public.adjacency,
-        public.start[None],
-        parts,
-        run.components,
-        estimator,
+        public.labels, public.adjacency, starts, parts, run.components, estimator
     )
 
 
@@ -90,15 +107,15 @@ def _transcript(
     """Put together what everybody sees, and nothing else."""
     public = Public(
         labels=labels,
-        adjacency=adjacency,
+        adjacency=frozen(adjacency),
         settings=None,
         start=starts[0],
         scale=1.0,
         unit=1.0,
-        components=np.asarray(components),
+        components=frozen(components),
         protocol=NAME,
         encryption=None,
-        starts=starts,
+        starts=frozen(starts),
     )
     views = {
         label: AgentView(label, public, part, (), (), (), ())

@@ -102,8 +102,8 @@ class Public:
         Labels of the agents, in the order of the nodes.
     adjacency : ndarray of shape (n_agents, n_agents)
         The graph, in the same order.
-    settings : AgentSettings or PathSettings
-        What the agents agreed upon.
+    settings : AgentSettings, PathSettings or None
+        What the agents agreed upon; None where nothing but the components is seen.
     start : ndarray of shape (K, F)
         Common start of the left factor.
     scale, unit : float
@@ -112,9 +112,9 @@ class Public:
     components : ndarray of shape (K, F)
         The result.
     protocol, encryption : str
-        As for `PrivateDistributedNMF`; the encryption is None under the secure sum.
+        As for `PrivateDistributedNMF`; the encryption is None but under the consensus.
     starts : ndarray of shape (S, K, F) or None
-        All common starts under the secure sum, `start` the first of them.
+        All common starts, `start` the first of them; None under the consensus.
     key_graph : dict of tuples
         Under the secure sum the labels with whom each agent shares a key.
     """
@@ -356,6 +356,11 @@ class Transcript:
             return (
                 f"Transcript({len(self.agents)} agents, {len(view.sums)} sums, "
                 f"{n_letters} messages, protocol={self.public.protocol!r})"
+            )
+        if self.public.settings is None:
+            return (
+                f"Transcript({len(self.agents)} agents, the components alone, "
+                f"protocol={self.public.protocol!r})"
             )
         return (
             f"Transcript({len(self.agents)} agents, {len(view.rounds)} exchanges, "
