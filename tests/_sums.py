@@ -335,13 +335,21 @@ class KeyStreams:
 
         class Recorded:
             def __init__(self, algorithm, mode):
-                self.words = []
-                streams.used.append((algorithm.key, mode.nonce, self.words))
+                self.key = algorithm.key
                 self.cipher = genuine(algorithm, mode)
+                self._note(mode.nonce)
+
+            def _note(self, nonce):
+                self.words = []
+                streams.used.append((self.key, nonce, self.words))
 
             def encryptor(self):
                 self.encryptor_ = self.cipher.encryptor()
                 return self
+
+            def reset_nonce(self, nonce):
+                self.encryptor_.reset_nonce(nonce)
+                self._note(nonce)
 
             def update_into(self, data, target):
                 n_bytes = self.encryptor_.update_into(data, target)
@@ -359,8 +367,8 @@ class KeyStreams:
         """
         ends, links = {}, {}
         for key, nonce, words in self.used:
-            assert nonce[8:] == bytes(8)
-            kind = links if nonce[0] >> 5 else ends
+            # Messages on links are numbered; masks start anywhere.
+            kind = ends if any(nonce[8:]) else links
             kind.setdefault((key, nonce), []).append(np.concatenate(words))
         assert links
         assert not {key for key, _ in links} & {key for key, _ in ends}

@@ -199,7 +199,7 @@ class Credentials:
             number.to_bytes(4, "big"),
             *fields,
         )
-        return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+        return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
 
 
 class LocalCredentials:

@@ -118,7 +118,7 @@ def _written(members: Iterable[int]) -> bytes:
 
 def _hash(*parts: Any) -> bytes:
     """Hash parts of which all but the last have one length."""
-    digest = hashlib.sha256(_PURPOSE)
-    for part in parts:
-        digest.update(part)
+    *head, last = parts
+    digest = hashlib.sha256(b"".join((_PURPOSE, *head)))
+    digest.update(last)
     return digest.digest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hmac
+import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import (
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
-from .._keystream import KEY_BYTES, SLACK_BYTES, keystream
+from .._keystream import BLOCK_BYTES, KEY_BYTES, SLACK_BYTES, keystream
 from ..exceptions import CorruptedMessageError
 
 Words = NDArray[np.uint64]
@@ -23,6 +23,7 @@ Words = NDArray[np.uint64]
 PUBLIC_KEY_BYTES = 32
 _PURPOSE = b"skppdnmf pairwise mask"
 _LINK_PURPOSE = b"skppdnmf link"
+_MOST_KEPT = 64  # ciphers, which take memory
 # Words expanded and added at a time, which stay in the processor's cache.
 _CHUNK_WORDS = 1 << 15
 _ZEROS = bytes(8 * _CHUNK_WORDS)
@@ -31,11 +32,12 @@ _ZEROS = bytes(8 * _CHUNK_WORDS)
 class PairwiseMasks:
     """One agent's secret keys with others, and the masks that come of them.
 
-    Each pair of agents agrees on a seed by X25519 and HKDF-SHA256. For every round
-    both derive a key from it and from a digest of what they have been told, by
-    HMAC-SHA256, and expand that by AES-128 in counter mode into 64-bit words; the agent
-    of the lower number adds them, the other subtracts them, modulo 2**64. The masks of
-    two agents that have been told different things do not cancel.
+    Each pair of agents agrees on two keys by X25519 and HKDF-SHA256. One is expanded by
+    AES-128 in counter mode into 64-bit words; where the counter starts in a round is
+    the BLAKE2b code, under the other key, of the round and of a digest of what they
+    have been told. The agent of the lower number adds the words, the other subtracts
+    them, modulo 2**64. The masks of two agents that have been told different things
+    come from independent places of the stream, and do not cancel.
 
     Parameters
     ----------
@@ -66,15 +68,36 @@ class PairwiseMasks:
         self._private: bytes | None = private.private_bytes_raw()
         self.public_key = private.public_key().public_bytes_raw()
         self._seeds: dict[int, bytes] = {}
+        self._place_keys: dict[int, bytes] = {}
         self._link_seeds: dict[int, bytes] = {}
+        self._kept: dict[bytes, Any] = {}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(number={self.number}, pairs={len(self._seeds)})"
 
-    def _cipher(self, other: int, nonce: bytes, told: bytes) -> Any:
-        """Return the stream that is shared with another agent in one round."""
-        key = hmac.digest(self._seeds[other], told, "sha256")[:KEY_BYTES]
-        return keystream(key, nonce)
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": {}}  # ciphers stay in their process
+
+    def _stream(self, key: bytes, start: bytes) -> Any:
+        """Return the stream of a key from this block on."""
+        cipher = self._kept.get(key)
+        if cipher is not None:
+            cipher.reset_nonce(start)
+            return cipher
+        cipher = keystream(key, start)
+        # cryptography can go to another place of a stream since version 43.
+        if len(self._kept) < _MOST_KEPT and hasattr(cipher, "reset_nonce"):
+            self._kept[key] = cipher
+        return cipher
+
+    def _place(self, other: int, round_and_told: bytes) -> bytes:
+        """Return the block at which the masks of a round start."""
+        # Two of q places that are L blocks long overlap with odds of q**2 L / 2**128:
+        # below 2**-60 for a million rounds of a gigabyte each.
+        key = self._place_keys[other]
+        return hashlib.blake2b(
+            round_and_told, key=key, digest_size=BLOCK_BYTES
+        ).digest()
 
     def agree(
         self,
@@ -117,9 +140,12 @@ class PairwiseMasks:
                 number.to_bytes(4, "big") + key for number, key in (first, second)
             )
             if other in public_keys:
-                self._seeds[other] = _derive(secret, _PURPOSE + pair)
+                keys = _derive(secret, _PURPOSE + pair, 2 * KEY_BYTES)
+                self._seeds[other] = keys[:KEY_BYTES]
+                self._place_keys[other] = keys[KEY_BYTES:]
             if other in links:
-                self._link_seeds[other] = _derive(secret, _LINK_PURPOSE + pair)
+                link = _derive(secret, _LINK_PURPOSE + pair, KEY_BYTES)
+                self._link_seeds[other] = link
 
     def hide(self, words: Words, other: int, message_number: int) -> Words:
         """Return words that only another agent can read.
@@ -157,7 +183,7 @@ class PairwiseMasks:
     def _crypt(self, words: Words, other: int, message_number: int) -> Words:
         """Encrypt or decrypt one message between two agents, which is the same."""
         nonce = message_number.to_bytes(8, "big") + bytes(8)
-        cipher = keystream(self._link_seeds[other], nonce)
+        cipher = self._stream(self._link_seeds[other], nonce)
         target = bytearray(words.nbytes + SLACK_BYTES)
         cipher.update_into(words.astype("<u8", copy=False).data.cast("B"), target)
         return np.frombuffer(target, dtype="<u8", count=len(words))
@@ -177,8 +203,7 @@ class PairwiseMasks:
             The agent's summand.
         round_number : int
             Below 2**64. No two rounds under the same keys may have the same number:
-            the number selects the part of the stream, so that no word of it is used
-            twice.
+            it selects the place in the stream, so that no word of it is used twice.
         others : iterable of int
             The agents that take part and share a key with this one.
         told : bytes, default=b""
@@ -191,9 +216,13 @@ class PairwiseMasks:
             Uniform to all who do not know the masks.
         """
         masked = words.copy()
-        nonce = round_number.to_bytes(8, "big") + bytes(8)
+        round_and_told = round_number.to_bytes(8, "big") + told
         ciphers = [
-            (other > self.number, self._cipher(other, nonce, told)) for other in others
+            (
+                other > self.number,
+                self._stream(self._seeds[other], self._place(other, round_and_told)),
+            )
+            for other in others
         ]
         buffer = bytearray(8 * min(len(words), _CHUNK_WORDS) + SLACK_BYTES)
         for start in range(0, len(words), _CHUNK_WORDS):
@@ -211,8 +240,8 @@ class PairwiseMasks:
         return masked
 
 
-def _derive(secret: bytes, info: bytes) -> bytes:
-    """Derive a seed from a secret that two agents share."""
-    return HKDF(
-        algorithm=hashes.SHA256(), length=KEY_BYTES, salt=None, info=info
-    ).derive(secret)
+def _derive(secret: bytes, info: bytes, n_bytes: int) -> bytes:
+    """Derive keys from a secret that two agents share."""
+    return HKDF(algorithm=hashes.SHA256(), length=n_bytes, salt=None, info=info).derive(
+        secret
+    )

@@ -1,7 +1,7 @@
 """Pairwise masks: they cancel, are what the keys say, and no word comes twice."""
 
-import hmac
 import pickle
+from hashlib import blake2b
 
 import numpy as np
 import pytest
@@ -55,15 +55,16 @@ def test_summand_is_left_alone():
 
 @pytest.mark.parametrize("n_words", [1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 3])
 def test_stream_is_aes_in_counter_mode(n_words):
-    """An independent expansion in one piece, whose counter is the round's."""
+    """An independent expansion in one piece, from the place of round and transcript."""
     one, other = agreed(2)
-    seed = one._seeds[1]
-    assert seed == other._seeds[0]
-    assert len(seed) >= 16
+    key, place_key = one._seeds[1], one._place_keys[1]
+    assert (key, place_key) == (other._seeds[0], other._place_keys[0])
+    assert len(key) == len(place_key) == 16
+    assert key != place_key
     told = b"what both have been told"
-    key = hmac.new(seed, told, "sha256").digest()[:16]
     for round_number in (0, 1, 2**32 + 5, 2**64 - 1):
-        counter = round_number.to_bytes(8, "big") + bytes(8)
+        said = round_number.to_bytes(8, "big") + told
+        counter = blake2b(said, key=place_key, digest_size=16).digest()
         encryptor = Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor()
         stream = np.frombuffer(encryptor.update(bytes(8 * n_words)), dtype="<u8")
         words = words_of(np.random.default_rng(0), n_words)

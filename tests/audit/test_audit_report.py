@@ -333,7 +333,7 @@ def test_a_pool_of_twice_the_components_is_a_leak(digits):
         parts,
         max_rounds=20,
         max_samples=1,
-        max_seconds=15.0,
+        max_seconds=90.0,
         references=digits[100:600],
     )
     table = {name: row["secure-sum"] for name, row in result.table.items()}
