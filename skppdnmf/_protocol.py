@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ._agent import Agent, Report
 from ._data.graph import Network
 from ._data.partition import Partition
+from ._nmf.blocks import one_by_one
 from ._sealing.credentials import Credentials
 
 
@@ -113,12 +114,16 @@ class Hooks:
         what goes farther than its neighbours, or None.
     observed : bool, default=True
         Whether reports tell the observer what only a run in one process may know.
+    share : callable, default=one_by_one
+        ``share(function, items)`` returns what the function returns for each item:
+        an agent with many samples need not go through them alone.
     """
 
     compute: Callable[..., Any] = call
     recorder: Any = None
     credentials: Callable[[int], Credentials | None] = nobody
     observed: bool = True
+    share: Callable[..., list[Any]] = one_by_one
 
 
 class Build(Protocol):

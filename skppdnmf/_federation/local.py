@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from joblib import Parallel, delayed, effective_n_jobs
@@ -20,6 +20,7 @@ from ..exceptions import (
     DropoutError,
     DropoutWarning,
 )
+from .helpers import Helpers
 from .membership import Membership
 from .traffic import Traffic
 from .turns import Answer, Call, take_turn
@@ -28,9 +29,10 @@ from .workers import Workers
 Reports = list[Report | None]
 Observer = Callable[[Reports, int], bool]
 
-# Turns of all agents shorter than this, in seconds, run in one thread: threads that
-# hand the interpreter's lock to and fro would only slow them down.
-_SHORT_TURN = 0.05
+# A turn of all agents is shared among threads once it has taken so many seconds, and
+# only if agents take a fifth of that each: threads that hand the interpreter's lock to
+# and fro would slow down those that hardly compute.
+_SHORT_TURN = 0.005
 
 
 class Outcome(NamedTuple):
@@ -62,6 +64,7 @@ def run_local(
     n_jobs: int | None = None,
     prefer: str = "threads",
     loads: Sequence[float] | None = None,
+    helpers: Helpers | None = None,
     **given: Any,
 ) -> Outcome:
     """Run all agents to the end, with joblib.
@@ -77,6 +80,8 @@ def run_local(
         processes of this machine each agent stays where it is.
     loads : sequence of float or None, default=None
         How much work each agent has beside the others; all the same by default.
+    helpers : Helpers or None, default=None
+        Threads that the agents share their work with already.
     **given
         Other parameters of `run_agents`.
 
@@ -93,27 +98,47 @@ def run_local(
     # More than there are agents would only make workers that have nothing to do.
     n_workers = min(effective_n_jobs(n_jobs), len(agents))
     backend, _ = get_active_backend(prefer=prefer)
-    threads = getattr(backend, "supports_sharedmem", False)
     if n_workers > 1 and type(backend) is BACKENDS["loky"]:
         with Workers(n_workers, loads or [1.0] * len(agents)) as workers:
             return run_agents(agents, names, workers, **given)
+    if n_workers == 1 or type(backend) is BACKENDS["threading"]:
+        with single_threaded(), ExitStack() as stack:
+            if helpers is None:
+                helpers = stack.enter_context(Helpers.of(n_jobs, len(agents), prefer))
+            return run_agents(agents, names, _Turns(helpers), **given)
     with (
         single_threaded(),
         Parallel(n_jobs=n_workers, prefer=prefer, max_nbytes=None) as parallel,
     ):
-        turn_seconds = math.inf
 
         def take_turns(calls: list[Call]) -> list[Answer]:
-            nonlocal turn_seconds
-            started = time.perf_counter()
-            if n_workers > 1 and (not threads or turn_seconds > _SHORT_TURN):
-                results = parallel(delayed(_advance)(*call) for call in calls)
-            else:
-                results = [take_turn(*call) for call in calls]
-            turn_seconds = time.perf_counter() - started
-            return results
+            return parallel(delayed(_advance)(*call) for call in calls)
 
         return run_agents(agents, names, take_turns, **given)
+
+
+class _Turns:
+    """Lets agents take their turns in threads of this process."""
+
+    def __init__(self, helpers: Helpers) -> None:
+        self._helpers = helpers
+
+    def __call__(self, calls: list[Call]) -> list[Answer]:
+        """Return the agents' answers, in the order of the calls."""
+        answers: list[Answer] = []
+        if self._helpers.n_threads == 1:
+            return [take_turn(*call) for call in calls]
+        started, n_busy = time.perf_counter(), 0
+        for place, call in enumerate(calls, 1):
+            answers.append(take_turn(*call))
+            n_busy += call[1] != []
+            seconds = time.perf_counter() - started
+            if seconds > _SHORT_TURN and seconds > n_busy * _SHORT_TURN / 5:
+                rest = calls[place:]
+                return answers + self._helpers.share(
+                    lambda call: take_turn(*call), rest
+                )
+        return answers
 
 
 def run_agents(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .._agent import Report
 from .._data.partition import LEAST_HOLDERS, Partition
 from .._data.weights import WeightedSamples, scale_rows
+from .._federation.helpers import Helpers
 from .._federation.local import Outcome, run_local
 from .._federation.membership import Membership
 from .._federation.memo import Memo
@@ -111,7 +112,11 @@ def run_fit(
     plain = weights is None and beta_of(estimator.beta_loss) == 2
     watch = Observer(squared_norm(zero_filled(X)) if plain else sum(norms), norms)
     max_iter = int(estimator.max_iter)
-    with Progress(estimator.verbose, max_iter) as progress:
+    n_agents = setting.network.n_agents
+    with (
+        Progress(estimator.verbose, max_iter) as progress,
+        Helpers.of(estimator.n_jobs, n_agents, plan.backend) as helpers,
+    ):
 
         def observe(
             reports: Sequence[Report | None], n_bytes: int, error: float = math.nan
@@ -129,14 +134,16 @@ def run_fit(
             return Fit(outcome, watch.rows)
         assert plan.build is not None
         run = new_run()
-        agents = plan.build(
-            parts, names, run, Hooks(Memo(), recorder, LocalCredentials(names, run))
+        hooks = Hooks(
+            Memo(), recorder, LocalCredentials(names, run), share=helpers.share
         )
+        agents = plan.build(parts, names, run, hooks)
         outcome = run_local(
             agents,
             names,
             n_jobs=estimator.n_jobs,
             prefer=plan.backend,
+            helpers=helpers,
             # Each answers as many as it asks; its own steps are little beside that.
             loads=[1.0 + degree for degree in setting.network.degrees.tolist()],
             observer=observe,

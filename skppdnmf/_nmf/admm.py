@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from .blocks import row_slices
 from .penalties import Penalty
 
 Array = NDArray[np.floating]
@@ -234,9 +235,12 @@ def right_products(X: Data, H: Array) -> Array:
 
 def squared_norm(X: Data) -> float:
     """Return ``||X||^2`` in double precision."""
-    values = X.data if sparse.issparse(X) else X
+    parts = [X.data] if sparse.issparse(X) else [X[rows] for rows in row_slices(len(X))]
+    total = 0.0
     with np.errstate(over="ignore"):  # infinity is refused where it matters
-        return float(np.sum(np.square(values, dtype=np.float64)))
+        for part in parts:
+            total += float(np.sum(np.square(part, dtype=np.float64)))
+    return total
 
 
 def expanded_residual(
@@ -256,8 +260,12 @@ def squared_residual(X: Data, W: Array, H: Array) -> float:
     if sparse.issparse(X):
         H = H.astype(np.float64, copy=False)
         return expanded_residual(squared_norm(X), W, X @ H.T, H @ H.T, gram(W))
-    residual = X - W @ H.astype(W.dtype, copy=False)
-    return float(np.einsum("ij,ij->", residual, residual, dtype=np.float64))
+    H = H.astype(W.dtype, copy=False)
+    total = 0.0
+    for rows in row_slices(len(W)):
+        residual = X[rows] - W[rows] @ H
+        total += float(np.einsum("ij,ij->", residual, residual, dtype=np.float64))
+    return total
 
 
 def frobenius_square(array: Array) -> float:

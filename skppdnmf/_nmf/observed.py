@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import nnls
 
+from .blocks import row_slices
 from .nnls import solve_nnls
 from .threads import single_threaded
 
@@ -51,7 +52,9 @@ def split_observed(X: Any) -> tuple[Any, Any]:
 
 def has_gaps(X: Any) -> bool:
     """Whether an array has a missing entry; a sparse matrix does not say."""
-    return not sparse.issparse(X) and bool(np.isnan(X).any())
+    if sparse.issparse(X):
+        return False
+    return any(bool(np.isnan(X[rows]).any()) for rows in row_slices(len(X)))
 
 
 def zero_filled(X: Any) -> Any:

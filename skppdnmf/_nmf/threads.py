@@ -113,3 +113,11 @@ def single_threaded() -> Iterator[None]:
             yield
     finally:
         _LIMIT.give_back(holder)
+
+
+def limit_this_thread() -> None:
+    """Keep the linear algebra of the thread that calls this to one thread, for good.
+
+    For a thread that ends with what it is needed for, inside of `single_threaded`.
+    """
+    _separate().limit(limits=1, user_api="blas")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial, reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from scipy import sparse
 from .._agent import Departure, Envelope, Report, Step
 from .._data.weights import WeightedSamples
 from .._nmf import admm
+from .._nmf.blocks import one_by_one, row_slices
 from .._nmf.hals import hals
 from .._nmf.observed import descend_observed, observed_model, split_observed
 from .._protocol import call
@@ -30,6 +32,8 @@ from .totals import (
     HEADROOM,
     ResidualTotals,
     Totals,
+    are_exact,
+    largest_column,
     row_blocks,
     setup_words,
     squared_norms,
@@ -66,6 +70,8 @@ class SumAgent:
         As in `skppdnmf._protocol.Hooks`: what all agents compute alike goes through it.
     notes : object or None, default=None
         Of an audit, which is told of the right factors behind each summand.
+    share : callable, default=one_by_one
+        As in `skppdnmf._protocol.Hooks`: blocks of samples go through it.
     """
 
     def __init__(
@@ -79,6 +85,7 @@ class SumAgent:
         run: bytes,
         compute: Callable[..., Any] = call,
         notes: Any = None,
+        share: Callable[..., list[Any]] = one_by_one,
     ) -> None:
         self.number = number
         self.name = names[number]
@@ -88,7 +95,9 @@ class SumAgent:
         self._mask: Any = None  # of what is observed, if entries may be missing
         if path.settings.missing:
             X, self._mask = split_observed(X)
-        self.X = X
+        self._each = share
+        self._rows = row_slices(X.shape[0])
+        self._take_samples(X)
         self.path = path
         self._compute = compute
         self._notes = notes
@@ -96,7 +105,8 @@ class SumAgent:
         self._address = self._post.address
         self._squared_norm = self._squared_error = self._weighted_norm()
         self._sum = secure_sum
-        self._W = self._extrapolated = np.zeros((*path.point.shape[:2], X.shape[0]))
+        self._W = np.zeros((*path.point.shape[:2], X.shape[0]))
+        self._extrapolated = self._W.copy()  # both are filled block by block
         self._share: Totals | None = None
         self._errors: Array | None = None  # where entries are missing
         self._words = np.empty(0, dtype=np.uint64)
@@ -105,7 +115,14 @@ class SumAgent:
         # Samples and their unit; rounded as soon as all know by how much.
         self._sample_unit = 1.0
         self._rounded_norm = self._squared_norm
-        self._blocks: list[Any] = []
+
+    def _take_samples(self, X: Any) -> None:
+        """Keep samples, in blocks too, of which more is computed when it is needed."""
+        self.X = X
+        whole = len(self._rows) == 1
+        self._parts = [X] if whole else [X[rows] for rows in self._rows]
+        self._columns = [math.inf] * len(self._parts)
+        self._blocks: list[list[Any] | None] = [None] * len(self._parts)
 
     def start(self) -> Step:
         """Begin; the first envelopes carry public keys.
@@ -180,11 +197,7 @@ class SumAgent:
             if self._sum.fresh:
                 path = self._move_on()
             if not path.settings.exact:
-                self.X = path.fixed_point.round_samples(self.X)
-                self._sample_unit = path.fixed_point.sample_unit
-                squared = self._weighted_norm() * self._sample_unit**2
-                self._rounded_norm = squared
-                self._blocks = row_blocks(self.X, path.settings.n_max, self._counts())
+                self._round_samples()
             self._solve_right(_FIRST_SWEEPS)
         else:
             # Alone, an agent has no need to round.
@@ -206,8 +219,8 @@ class SumAgent:
         if total.step == 0 and rounds and not self._sum.fresh:
             # With the first totals goes the norm of what has been rounded; not over
             # other agents than those whose norm has been summed before.
-            norm = path.fixed_point.rounded_norm_words(self._blocks, self._weights)
-            return Learnt(np.concatenate([norm, self._words]))
+            words = self._each(self._rounded_norm_words, range(len(self._parts)))
+            return Learnt(np.concatenate([sum(words[1:], words[0]), self._words]))
         return Learnt(self._words, report)
 
     def _another_summand(self) -> NDArray[np.uint64]:
@@ -227,11 +240,38 @@ class SumAgent:
         self._solve_right(_SWEEPS if path.iteration else _FIRST_SWEEPS)
         return self._words
 
+    def _weights_of(self, place: int) -> Array | None:
+        """Return the weights of a block of samples."""
+        return None if self._weights is None else self._weights[self._rows[place]]
+
     def _weighted_norm(self) -> float:
         """Return ``||X||^2`` of the samples as they are, weighted."""
         if self._weights is None:
-            return admm.squared_norm(self.X)
+            return float(sum(self._each(admm.squared_norm, self._parts)))
         return float(squared_norms(self.X) @ self._weights)
+
+    def _round_samples(self) -> None:
+        """Round the samples as all have agreed."""
+        numbers = self.path.fixed_point
+        if sparse.issparse(self.X):
+            self._take_samples(numbers.round_samples(self.X))
+        else:
+            rounded = np.empty(self.X.shape)
+
+            def round_part(place: int) -> None:
+                part = numbers.round_samples(self._parts[place])
+                rounded[self._rows[place]] = part
+
+            self._each(round_part, range(len(self._parts)))
+            self._take_samples(rounded)
+        self._columns = self._each(largest_column, self._parts)
+        self._sample_unit = numbers.sample_unit
+        self._rounded_norm = self._weighted_norm() * self._sample_unit**2
+
+    def _rounded_norm_words(self, place: int) -> NDArray[np.uint64]:
+        """Return ``||X||^2`` of a block of rounded samples, exactly."""
+        numbers = self.path.fixed_point
+        return numbers.rounded_norm_words([self._parts[place]], self._weights_of(place))
 
     def _counts(self) -> float:
         """Return as how many samples one counts at most in the fixed-point numbers."""
@@ -242,9 +282,10 @@ class SumAgent:
 
     def _setup(self) -> NDArray[np.uint64]:
         """Return the summand of the first sum."""
-        norms = squared_norms(self.X)
         if self._weights is None:
-            return setup_words(norms)
+            parts = self._each(_setup_words, self._parts)
+            return sum(parts[1:], parts[0])
+        norms = squared_norms(self.X)
         words = setup_words(norms * self._weights)
         return np.concatenate([words, to_limbs(self._weights)])
 
@@ -286,7 +327,7 @@ class SumAgent:
             totals=path.batch if path.finished or total.last else None,
         )
         if report.final:  # no iterate of the right factor is left behind
-            self._W = self._extrapolated = self._W[:0]
+            self._W, self._extrapolated = self._W[:0], self._extrapolated[:0]
             self._share = None
             self._words = self._words[:0]
             return report
@@ -322,35 +363,81 @@ class SumAgent:
         if self._mask is not None and path.iteration > 0:
             self._solve_observed(2 * sweeps)
             return
-        point = path.point
-        flat = point.reshape(-1, point.shape[-1])
-        products = _right_products(self.X, flat * self._sample_unit)
-        products = products.reshape(self._W.shape)
-        products -= path.right.l1
-        W = hals(path.gram, products, self._extrapolated.copy(), sweeps)
-        previous, self._W = self._W, W
-        self._extrapolated = W
+        solve = partial(self._solve_rows, sweeps)
+        solved = self._each(solve, range(len(self._parts)))
+        squares = [block.squares for block in solved]
+        beyond = self._beyond_bound(sum(squares[1:], squares[0]))
+        if len(beyond):
+            scale_down = partial(self._scale_down, self._scales(beyond))
+            solved = self._each(scale_down, range(len(self._parts)))
+        summands = [block.summand for block in solved]
+        if path.settings.exact:
+            self._share = reduce(_added, summands)
+        else:
+            self._words, self._share = path.fixed_point.joined(summands)
+        if self._notes is not None:
+            self._notes.right_factors(path.point, self._extrapolated)
+
+    def _products(self, place: int) -> Array:
+        """Return the linear terms of a block's right factors."""
+        point, X = self.path.point, self._parts[place]
+        flat = point.reshape(-1, point.shape[-1]) * self._sample_unit
+        products = _right_products(X, flat).reshape(*point.shape[:2], X.shape[0])
+        products -= self.path.right.l1
+        return products
+
+    def _solve_rows(self, sweeps: int, place: int) -> _Solved:
+        """Solve the right factors of a block of samples."""
+        path, rows = self.path, self._rows[place]
+        products = self._products(place)
+        start = self._extrapolated[:, :, rows].copy()
+        W = hals(path.gram, products, start, sweeps)
+        extrapolated = W
         if path.weights.any():
-            step = W - previous
+            step = W - self._W[:, :, rows]
             step *= path.weights[:, None, None]
             step += W
-            self._extrapolated = np.maximum(step, 0.0, out=step)
-        norms = row_norms(point)[:, :, None]
-        normalised = self._extrapolated * norms
-        for start in self._beyond_bound(normalised):
-            scale = _best_scale(
-                products[start], path.gram[start], W[start], self._weights
-            )
-            self._extrapolated[start] = scale * W[start]
-            normalised[start] = self._extrapolated[start] * norms[start]
+            extrapolated = np.maximum(step, 0.0, out=step)
+        self._W[:, :, rows] = W
+        self._extrapolated[:, :, rows] = extrapolated
+        return self._summand(place)
+
+    def _summand(self, place: int) -> _Solved:
+        """Return what a block of samples adds to the totals."""
+        path, rows = self.path, self._rows[place]
+        normalised = self._extrapolated[:, :, rows] * row_norms(path.point)[:, :, None]
+        weights, X = self._weights_of(place), self._parts[place]
+        squares = self._squares(normalised, weights)
         if path.settings.exact:
-            self._share = self._exact_share(normalised)
-        else:
-            self._words, self._share = path.fixed_point.encode(
-                normalised, self._blocks, self._weights
+            return _Solved(squares, _exact_share(X, normalised, weights))
+        numbers = path.fixed_point
+        norm = numbers.largest_norm(squares, X.shape[0])
+        blocks = [X]
+        if weights is not None or not are_exact(norm, self._columns[place]):
+            known = self._blocks[place]
+            if known is None:
+                known = row_blocks(X, path.settings.n_max, self._counts())
+                self._blocks[place] = known
+            blocks = known
+        return _Solved(squares, numbers.whole(normalised, blocks, weights, norm))
+
+    def _scales(self, beyond: NDArray[np.intp]) -> dict[int, float]:
+        """Return for these starts by how much their right factors are too large."""
+        terms = [self._products(place) for place in range(len(self._parts))]
+        products = np.concatenate(terms, axis=2)
+        return {
+            int(s): _best_scale(
+                products[s], self.path.gram[s], self._W[s], self._weights
             )
-        if self._notes is not None:
-            self._notes.right_factors(point, self._extrapolated)
+            for s in beyond
+        }
+
+    def _scale_down(self, scales: dict[int, float], place: int) -> _Solved:
+        """Replace what exceeds the bound in a block by what fits."""
+        rows = self._rows[place]
+        for start, scale in scales.items():
+            self._extrapolated[start, :, rows] = scale * self._W[start, :, rows]
+        return self._summand(place)
 
     def _solve_observed(self, sweeps: int) -> None:
         """Do so on the observed entries: the summand has what is left of them."""
@@ -370,7 +457,7 @@ class SumAgent:
         self._extrapolated = np.maximum(self._W + step, 0.0)
         norms = row_norms(path.point)[:, :, None]
         right = self._extrapolated * norms
-        for start in self._beyond_bound(right):
+        for start in self._beyond_bound(self._squares(right, self._weights)):
             size = np.sqrt(self._bound() / np.square(right[start]).sum(axis=1).max())
             right[start] = self._W[start] * norms[start]
             right[start] *= min(1.0, 0.99 * size)
@@ -392,7 +479,7 @@ class SumAgent:
             self._notes.right_factors(path.point, self._extrapolated)
         if path.settings.exact:
             shares = [
-                self._exact_share(right[start : start + 1], residual)
+                _exact_share(residual, right[start : start + 1], self._weights)
                 for start, residual in enumerate(residuals)
             ]
             self._share = Totals(
@@ -414,27 +501,44 @@ class SumAgent:
         headroom = HEADROOM * self.path.fixed_point.spare
         return headroom**2 * self._squared_norm / self.path.point.shape[-1]
 
-    def _beyond_bound(self, normalised: Array) -> NDArray[np.intp]:
-        """Return the starts whose summand exceeds the agent's share of the bound."""
-        squares = [normalised, normalised]
-        if self._weights is not None:
-            squares[0] = normalised * self._weights
-        largest = np.einsum("skn,skn->sk", *squares).max(axis=1)
-        return np.flatnonzero(~(largest <= self._bound()))
+    @staticmethod
+    def _squares(normalised: Array, weights: Array | None) -> Array:
+        """Return the squared norms of right factors' columns, shape (S, K)."""
+        counted = normalised if weights is None else normalised * weights
+        return np.einsum("skn,skn->sk", counted, normalised)
 
-    def _exact_share(self, normalised: Array, X: Any = None) -> Totals:
-        """Return the totals of the agent alone, not rounded."""
-        X = self.X if X is None else X
-        n_starts, n_components, n_samples = normalised.shape
-        counted = normalised
-        if self._weights is not None:
-            counted = normalised * self._weights
-        flat = counted.reshape(n_starts * n_components, n_samples)
-        return Totals(
-            counted @ normalised.transpose(0, 2, 1),
-            _left_products(X, flat).reshape(n_starts, n_components, X.shape[1]),
-            counted.sum(axis=2),
-        )
+    def _beyond_bound(self, squares: Array) -> NDArray[np.intp]:
+        """Return the starts whose summand exceeds the agent's share of the bound."""
+        return np.flatnonzero(~(squares.max(axis=1) <= self._bound()))
+
+
+class _Solved(NamedTuple):
+    """A block of samples whose right factors are solved."""
+
+    squares: Array  # squared norms of their columns
+    summand: Any  # `Totals` of an agent alone, or `Whole`
+
+
+def _setup_words(X: Any) -> NDArray[np.uint64]:
+    """Return the summand of the first sum of samples without weights."""
+    return setup_words(squared_norms(X))
+
+
+def _added(one: Totals, other: Totals) -> Totals:
+    """Return the totals of two blocks of samples."""
+    return Totals(*(a + b for a, b in zip(one, other, strict=True)))
+
+
+def _exact_share(X: Any, normalised: Array, weights: Array | None) -> Totals:
+    """Return the totals of an agent alone, not rounded."""
+    n_starts, n_components, n_samples = normalised.shape
+    counted = normalised if weights is None else normalised * weights
+    flat = counted.reshape(n_starts * n_components, n_samples)
+    return Totals(
+        counted @ normalised.transpose(0, 2, 1),
+        _left_products(X, flat).reshape(n_starts, n_components, X.shape[1]),
+        counted.sum(axis=2),
+    )
 
 
 def _best_scale(products: Array, gram: Array, W: Array, weights: Array | None) -> float:

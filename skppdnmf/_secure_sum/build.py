@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._agent import Agent
 from .._data.graph import Network
+from .._nmf.blocks import one_by_one
 from .._protocol import call, nobody
 from .._sealing.credentials import Credentials
 from .agent import SumAgent
@@ -39,6 +41,7 @@ def make_sum_agents(
     numbers: Sequence[int] | None = None,
     credentials: Callable[[int], Credentials | None] = nobody,
     memory: Memory | None = None,
+    share: Callable[..., list[Any]] = one_by_one,
 ) -> list[Agent]:
     """Make one agent for each part of the data.
 
@@ -68,9 +71,10 @@ def make_sum_agents(
         Whose the parts are. None makes all agents of the roster.
     credentials : callable, default=nobody
         As in `skppdnmf._protocol.Hooks`.
-
     memory : Memory or None, default=None
         Totals of earlier samples.
+    share : callable, default=one_by_one
+        As in `skppdnmf._protocol.Hooks`.
 
     Returns
     -------
@@ -84,7 +88,7 @@ def make_sum_agents(
     OverflowError
         If a total could wrap.
     """
-    Party: Any = SumAgent
+    Party: Any = partial(SumAgent, share=share)
     path: Any
     if isinstance(settings, NoiseSettings):
         Party, path = NoisyAgent, NoisyPath(starts[0], settings)

@@ -123,6 +123,7 @@ class SecureSumProtocol:
                     numbers,
                     hooks.credentials,
                     setting.memory,
+                    hooks.share,
                 )
             )
 

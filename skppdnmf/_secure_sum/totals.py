@@ -53,6 +53,20 @@ class Totals(NamedTuple):
     sums: Array
 
 
+class Whole(NamedTuple):
+    """Totals of some samples in whole numbers, which add up in any order.
+
+    Parameters
+    ----------
+    gram, products, sums : ndarray of int64
+        As of `Totals`, in their units.
+    """
+
+    gram: NDArray[np.int64]
+    products: NDArray[np.int64]
+    sums: NDArray[np.int64]
+
+
 class Memory(NamedTuple):
     """Totals of earlier samples, with a left factor to go on from.
 
@@ -383,8 +397,23 @@ class FixedPoint:
         share : Totals
             The same in numbers.
         """
-        whole = self._whole(right, blocks, weights)
-        return self._words(*whole, np.zeros(len(right))), self._numbers(*whole)
+        return self.joined([self.whole(right, blocks, weights)])
+
+    def joined(self, wholes: list[Whole]) -> tuple[Words, Totals]:
+        """Return a summand of several blocks of samples.
+
+        Parameters
+        ----------
+        wholes : list of Whole
+            Of each block.
+
+        Returns
+        -------
+        words, share
+            As for `encode`.
+        """
+        whole = Whole(*(sum(parts[1:], parts[0]) for parts in zip(*wholes)))  # noqa: B905
+        return self._words(*whole, np.zeros(len(whole.gram))), self._numbers(*whole)
 
     def encode_residuals(
         self,
@@ -412,7 +441,7 @@ class FixedPoint:
             As for `encode`.
         """
         wholes = [
-            self._whole(right[s : s + 1], own, weights) for s, own in enumerate(blocks)
+            self.whole(right[s : s + 1], own, weights) for s, own in enumerate(blocks)
         ]
         parts = zip(*wholes, strict=True)
         gram, products, sums = (np.concatenate(one) for one in parts)
@@ -424,10 +453,43 @@ class FixedPoint:
         """Return right factors as the words hold them."""
         return np.rint(right / self.right_unit) * self.right_unit
 
-    def _whole(
-        self, right: Array, blocks: list[Any], weights: Array | None
-    ) -> tuple[Any, Any, Any]:
-        """Return totals in whole numbers."""
+    def largest_norm(self, squares: Array, n_rows: int) -> float:
+        """Return a bound on the norm of a right factor's column in whole numbers.
+
+        Parameters
+        ----------
+        squares : ndarray of shape (S, K)
+            Squared norms of the columns before rounding.
+        n_rows : int
+            Number of samples.
+
+        Returns
+        -------
+        float
+        """
+        largest = math.sqrt(float(squares.max(initial=0.0)))
+        return largest / self.right_unit + math.sqrt(n_rows)
+
+    def whole(
+        self,
+        right: Array,
+        blocks: list[Any],
+        weights: Array | None = None,
+        norm: float = math.inf,
+    ) -> Whole:
+        """Return totals in whole numbers.
+
+        Parameters
+        ----------
+        right, blocks, weights
+            As for `encode`; products with each block are taken to be exact.
+        norm : float, default=inf
+            Bound on the norm of a right factor's column, in whole numbers.
+
+        Returns
+        -------
+        Whole
+        """
         K, F = self.n_components, self.n_features
         n_starts = len(right)
         whole = np.rint(right / self.right_unit)
@@ -446,12 +508,14 @@ class FixedPoint:
         if weights is not None:
             largest = weights.max(initial=0.0) / self.weight_unit
             n_rows = max(1, int(n_rows / max(1.0, largest)))
+        elif are_exact(norm, norm):
+            n_rows = max(1, whole.shape[2])
         for start in range(0, whole.shape[2], n_rows):
             part = whole[:, :, start : start + n_rows]
             other = counted[:, :, start : start + n_rows]
             gram += _as_integers(other @ part.transpose(0, 2, 1))
         sums = counted.sum(axis=2).astype(np.int64)
-        return gram, products.reshape(n_starts, K, F), sums
+        return Whole(gram, products.reshape(n_starts, K, F), sums)
 
     def _words(self, gram: Any, products: Any, sums: Any, errors: Array) -> Words:
         """Return the words of whole numbers."""
@@ -574,6 +638,40 @@ def _as_integers(whole: Array) -> NDArray[np.int64]:
 def _exact_rows(largest: float) -> int:
     """Return how many products up to this size are summed exactly in doubles."""
     return max(1, int(2.0**53 / largest))
+
+
+def are_exact(norm: float, other: float) -> bool:
+    """Whether doubles sum products of whole numbers exactly, by Cauchy-Schwarz.
+
+    Parameters
+    ----------
+    norm, other : float
+        Norms of the two vectors.
+
+    Returns
+    -------
+    bool
+    """
+    return norm * other <= 2.0**52
+
+
+def largest_column(X: Any) -> float:
+    """Return the largest norm of a feature.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (m, F)
+        Samples.
+
+    Returns
+    -------
+    float
+    """
+    if sparse.issparse(X):
+        squares = np.bincount(X.indices, weights=np.square(X.data), minlength=1)
+    else:
+        squares = np.einsum("nf,nf->f", X, X)
+    return math.sqrt(float(squares.max(initial=0.0)))
 
 
 def row_blocks(X: Any, n_max: float = 1e6, counts: float = 1.0) -> list[Any]:
