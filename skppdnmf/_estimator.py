@@ -35,6 +35,7 @@ from ._data.partition import (
 )
 from ._data.shapes import align, warn_of_labels_as_target
 from ._data.weights import check_weights, scale_rows
+from ._federation.helpers import Helpers
 from ._fit.advice import advice
 from ._fit.callbacks import CallbackSupportMixin, FitCallbacks
 from ._fit.history import fitted_attributes
@@ -46,6 +47,7 @@ from ._fit.seeds import common_start, draw_seeds
 from ._fit.uses import check_positive, check_uses, missing_entries, takes_batches
 from ._nmf.admm import squared_norm, squared_residual
 from ._nmf.beta import BetaSamples, beta_of, solve_beta
+from ._nmf.blocks import one_by_one
 from ._nmf.nnls import solve_nnls
 from ._nmf.observed import observed_errors, solve_observed
 from ._nmf.penalties import right_penalty
@@ -719,7 +721,8 @@ class PrivateDistributedNMF(
             )
         for message in protocol.remarks(plain, outcome.reports):
             warn_user(message, ConvergenceWarning)
-        W = self._solve(X)
+        with Helpers.of(self.n_jobs, 1) as helpers:
+            W = self._solve(X, helpers.share)
         self.reconstruction_err_ = np.nan
         if self.epsilon is None:
             _, error = self._squared_errors(X, W, sample_weight)
@@ -727,12 +730,12 @@ class PrivateDistributedNMF(
         callbacks.end()
         return W.astype(X.dtype, copy=False), given
 
-    def _solve(self, X):
+    def _solve(self, X, share=one_by_one):
         """Solve the right factor of validated data, in double precision."""
         plain = with_python_numbers(self)
         penalty = right_penalty(plain.alpha_W, plain.l1_ratio, X.shape[1])
         missing = missing_entries(self, X)
-        solve = solve_observed if missing else solve_nnls
+        solve = solve_observed if missing else partial(solve_nnls, share=share)
         beta = beta_of(plain.beta_loss)
         if beta != 2:
             check_positive(self, X)
@@ -810,7 +813,8 @@ class PrivateDistributedNMF(
         check_is_fitted(self)
         stacked = stack_parts(X)[0] if is_parts(X) else X
         data = validate_samples(self, stacked, reset=False)
-        W = self._solve(data)
+        with Helpers.of(self.n_jobs, 1) as helpers:
+            W = self._solve(data, helpers.share)
         if largest_entry(W) > float(np.finfo(data.dtype).max):
             raise OverflowError(
                 f"an entry of W is {largest_entry(W):.3g}, more than {data.dtype} "

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .threads import in_turn
+
 Array = NDArray[np.float64]
 
 
@@ -50,7 +52,6 @@ def hals(
     array([[[3.],
             [0.]]])
     """
-    n_rows = gram.shape[-1]
     diagonal = np.einsum("skk->sk", gram)
     # A row that no sample uses has a zero diagonal: the objective is linear in it,
     # and nothing but rounding can make it fall for ever. It stays, or vanishes where
@@ -63,10 +64,19 @@ def hals(
     if unused.any():
         coupling[unused] = 0.0
         target[unused] = np.where(products[unused] < 0.0, 0.0, factor[unused])
+    with in_turn():
+        _sweep(target, coupling, factor, sweeps, tol, first_row)
+    return factor
+
+
+def _sweep(
+    target: Array, coupling: Array, factor: Array, sweeps: int, tol: float, start: int
+) -> None:
+    """Let each row take its best value in turn, sweep after sweep."""
     first = 0.0
     for _ in range(sweeps):
         before = factor.copy() if tol and sweeps > 1 else factor
-        for k in range(first_row, n_rows):
+        for k in range(start, factor.shape[1]):
             row = slice(k, k + 1)
             step = np.matmul(coupling[:, row], factor)
             np.subtract(target[:, row], step, out=step)
@@ -77,4 +87,3 @@ def hals(
             first = first or change
             if change <= tol * tol * first:
                 break
-    return factor

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -113,6 +114,44 @@ def single_threaded() -> Iterator[None]:
             yield
     finally:
         _LIMIT.give_back(holder)
+
+
+class _Turns:
+    """One thread of the process after the other."""
+
+    def __init__(self) -> None:
+        self._renew()
+        if hasattr(os, "register_at_fork"):
+            # The thread that has the turn is not in the child.
+            os.register_at_fork(after_in_child=self._renew)
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Have the turn."""
+        with self._lock:
+            yield
+
+
+_TURNS = _Turns()
+
+
+def in_turn() -> AbstractContextManager[None]:
+    """Let the threads of the process go through many short calls one by one.
+
+    Threads that do so side by side hand the interpreter's lock to and fro, and take
+    twice as long as one after the other. Beside the one whose turn it is, the others
+    multiply large matrices.
+
+    Examples
+    --------
+    >>> from skppdnmf._nmf.threads import in_turn
+    >>> with in_turn():
+    ...     total = sum(range(3))
+    """
+    return _TURNS.taken()
 
 
 def limit_this_thread() -> None:
