@@ -18,6 +18,7 @@ __all__ = [
     "PrivacyWarning",
     "ProtocolVersionError",
     "RelayLostError",
+    "RepeatedSummandError",
     "ReplayedMessageError",
     "TranscriptMismatchError",
     "WrongKeyError",
@@ -171,6 +172,29 @@ class CorruptedTotalError(RuntimeError):
     ... except CorruptedTotalError as error:
     ...     print(str(error).partition(";")[0])
     the total of the diagonal of A is -1 in start 0, entry [0]: it is negative
+    """
+
+
+class RepeatedSummandError(RuntimeError):
+    """An agent is to contribute twice to one sum, or at one left factor in one round.
+
+    It refuses: two totals of the same summands, over different agents, would tell the
+    summands of those in one of them alone. Nothing has been sent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skppdnmf.exceptions import RepeatedSummandError
+    >>> from skppdnmf.exchange import SecureSum, Tree
+    >>> tree = Tree(0, {1: 0}, {0: [1], 1: []})
+    >>> keys = [np.array([1]), np.array([0])]
+    >>> one = SecureSum(0, "agent 0", lambda _: tree, keys)
+    >>> letters = one.start(np.zeros(2, dtype=np.uint64))
+    >>> try:
+    ...     one.begin(np.ones(2, dtype=np.uint64))
+    ... except RepeatedSummandError as error:
+    ...     print(str(error).partition(";")[0])
+    agent 0: a summand in stage 'advertise keys'
     """
 
 

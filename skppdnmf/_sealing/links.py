@@ -27,8 +27,8 @@ _TAG_BYTES = 16
 # epoch, counter
 _PREFIX = struct.Struct(">HQ")
 # version of envelopes and of seals | protocol, kind | run | sender, receiver, round |
-# epoch, counter
-_ASSOCIATED = struct.Struct(">HBBB16sIIIHQ")
+# epoch, counter | hash of the public facts
+_ASSOCIATED = struct.Struct(">HBBB16sIIIHQ32s")
 # What a sealed payload is longer by.
 SEAL_BYTES = _PREFIX.size + _TAG_BYTES
 
@@ -205,7 +205,7 @@ class Links:
         return cipher
 
     def _associated(self, envelope: Envelope, counter: int) -> bytes:
-        """Write what is in clear and must not be changed."""
+        """Write what must not be changed: all that is in clear, and the facts."""
         return _ASSOCIATED.pack(
             VERSION,
             SEALING_VERSION,
@@ -217,6 +217,7 @@ class Links:
             envelope.round,
             self.epoch,
             counter,
+            self._credentials.facts.digest,
         )
 
     def _name(self, number: int) -> str:

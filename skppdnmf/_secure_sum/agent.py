@@ -28,6 +28,7 @@ from .correspondence import Correspondence, Learnt
 from .exchange import SecureSum, Total
 from .left_factor import LeftPath, row_norms
 from .limbs import to_limbs
+from .points import SummedPoints
 from .totals import (
     HEADROOM,
     ResidualTotals,
@@ -110,8 +111,7 @@ class SumAgent:
         self._share: Totals | None = None
         self._errors: Array | None = None  # where entries are missing
         self._words = np.empty(0, dtype=np.uint64)
-        # The points at which this agent has contributed to the present round.
-        self._summed_step, self._summed = -1, list[Array]()
+        self._points = SummedPoints(self.name)
         # Samples and their unit; rounded as soon as all know by how much.
         self._sample_unit = 1.0
         self._rounded_norm = self._squared_norm
@@ -290,15 +290,8 @@ class SumAgent:
         return np.concatenate([words, to_limbs(self._weights)])
 
     def _check_point(self) -> None:
-        """Refuse to contribute twice at one point in a round; zeros tell nothing."""
-        step, point = self._sum.next_step, self.path.point
-        if self._summed_step != step:
-            self._summed_step, self._summed = step, []
-        if point.any() and any(np.array_equal(point, one) for one in self._summed):
-            raise RuntimeError(
-                f"{self.name}: has contributed to sum {step} at this left factor before"
-            )
-        self._summed.append(point)
+        """Refuse to contribute twice at one point in a round."""
+        self._points.add(self._sum.next_step, self.path.point)
 
     def _move_on(self) -> LeftPath:
         """Go to a point at which nothing has been summed."""

@@ -12,11 +12,13 @@ from .._agent import Departure, Envelope, Report, Step
 from .._data.weights import WeightedSamples
 from .._nmf.beta import BetaSamples
 from .._protocol import call
+from .._sealing.transcript import Transcript
 from ..exceptions import DropoutError
 from .beta_path import BetaPath
 from .beta_totals import BetaTotals, beta_setup_words
 from .correspondence import Correspondence, Learnt
 from .exchange import SecureSum, Total
+from .points import SummedPoints
 
 Array = NDArray[np.float64]
 
@@ -77,9 +79,15 @@ class BetaAgent:
         self._notes = notes
         self._post = Correspondence(number, names, secure_sum, correspondents, run)
         self._sum = secure_sum
+        self._points = SummedPoints(self.name)
         self._W = [self._samples.first_right_factor(H) for H in path.point]
         self._divergences = np.zeros(len(path.point))
         self._divergence = 0.0
+
+    @property
+    def transcript(self) -> Transcript:
+        """What the agent has been told."""
+        return self._sum.transcript
 
     @property
     def finished(self) -> bool:
@@ -167,6 +175,7 @@ class BetaAgent:
     def _summand(self, steps: int) -> NDArray[np.uint64]:
         """Improve the right factors and return what the left factor needs of them."""
         path, penalty = self.path, self.path.right
+        self._points.add(self._sum.next_step, path.point)
         samples, weights = self._samples, self._weights
         above, below, objectives = [], [], []
         self._divergences = np.zeros(path.n_starts)

@@ -124,6 +124,7 @@ class BetaPath:
     def _advance(self, words: NDArray[np.uint64], fresh: bool) -> None:
         """Make the next step in a copy."""
         totals = self.numbers.decode(words, self.n_starts)
+        self.numbers.check(totals)
         left, point = self._left, self.point
         objective = totals.objectives + left.l1 * point.sum(axis=(1, 2))
         objective += 0.5 * left.l2 * np.einsum("skf,skf->s", point, point)

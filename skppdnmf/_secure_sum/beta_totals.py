@@ -8,7 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..exceptions import CorruptedTotalError
 from .limbs import N_LIMBS, from_limbs, to_limbs
+from .plausible import WHY, check_limbs
 from .settings import PathSettings
 
 Array = NDArray[np.float64]
@@ -19,6 +21,9 @@ Words = NDArray[np.uint64]
 _BITS = 50
 _LARGEST = 2.0**10
 _OBJECTIVE_BITS = 40
+# Units by which rounding may take a total beyond its bounds, far more than it does.
+_SLACK = 2.0**24
+_ROUNDING = 1e-6
 
 
 class BetaTotals(NamedTuple):
@@ -81,10 +86,19 @@ class BetaSetup(NamedTuple):
 
 
 def read_beta_setup(words: Words) -> BetaSetup:
-    """Return what the first total says."""
+    """Return what the first total says.
+
+    Raises
+    ------
+    CorruptedTotalError
+        If no samples can have it.
+    """
     bound, rest = words[:N_LIMBS], words[N_LIMBS:]
     null, weights = rest[1 : 1 + N_LIMBS], rest[1 + N_LIMBS :]
     n = int(rest[0])
+    check_limbs("the bound on totals", bound, n)
+    check_limbs("divergences", null, n)
+    check_limbs("the weights", weights, n)
     weight = from_limbs(weights) if len(weights) else float(n)
     return BetaSetup(from_limbs(bound), n, from_limbs(null), weight)
 
@@ -107,6 +121,10 @@ class BetaNumbers:
         # Under Kullback-Leibler rows that sum to one need no second total.
         self.with_below = settings.beta != 1 or settings.left_alpha > 0
         self.unit = self.objective_unit = 1.0
+        # Under Kullback-Leibler expected counts add up to the counts, at most, if all
+        # are observed; else agents keep to `_LARGEST`.
+        counts = settings.beta == 1 and not settings.missing
+        self._most = (1.0 if counts else _LARGEST) * 2.0**_BITS
 
     @property
     def words_per_start(self) -> int:
@@ -119,7 +137,52 @@ class BetaNumbers:
         after = copy(self)
         after.unit = (bound or 1.0) / 2.0**_BITS
         after.objective_unit = (bound or 1.0) / 2.0**_OBJECTIVE_BITS
+        if not bound:
+            after._most = 0.0
         return after
+
+    def check(self, totals: BetaTotals) -> None:
+        """Refuse totals that cannot be of any nonnegative samples and factors.
+
+        Parameters
+        ----------
+        totals : BetaTotals
+            Decoded.
+
+        Raises
+        ------
+        CorruptedTotalError
+            If one is negative, expected counts add up to more than the agreed bound
+            allows, or an objective exceeds it.
+        """
+        above, below, objectives = totals
+        for name, values in (("expected counts", above), ("model counts", below)):
+            least = float(values.min(initial=0.0)) / self.unit
+            if least < -_SLACK:
+                raise CorruptedTotalError(
+                    f"the total of {name} is {least * self.unit:.6g}, which is "
+                    f"negative; {WHY}"
+                )
+        largest = _LARGEST * 2.0**_BITS
+        for name, values, most in (
+            ("expected counts", above, self._most),
+            ("model counts", below, largest),
+        ):
+            limit = most * (1.0 + _ROUNDING) + _SLACK
+            sums = values.sum(axis=(1, 2)) / self.unit
+            if (sums > limit).any():
+                raise CorruptedTotalError(
+                    f"the {name} add up to {sums.max() * self.unit:.6g}, more than "
+                    f"{limit * self.unit:.6g}, which the samples allow; {WHY}"
+                )
+        limit = _LARGEST * 2.0**_OBJECTIVE_BITS * (1.0 + _ROUNDING) + _SLACK
+        units = objectives / self.objective_unit
+        if not ((units >= -_SLACK) & (units <= limit)).all():
+            raise CorruptedTotalError(
+                f"the total of the objective is {objectives.min():.6g} to "
+                f"{objectives.max():.6g}, which is not between 0 and "
+                f"{limit * self.objective_unit:.6g}; {WHY}"
+            )
 
     def encode(self, totals: BetaTotals, bound: float) -> Words:
         """Return an agent's summand.

@@ -23,6 +23,7 @@ from ..exceptions import (
     CorruptedMessageError,
     DropoutError,
     ForgedMessageError,
+    RepeatedSummandError,
     TranscriptMismatchError,
 )
 from .key_graph import keys_connected
@@ -239,11 +240,11 @@ class SecureSum:
 
         Raises
         ------
-        RuntimeError
+        RepeatedSummandError
             If the agent has contributed to this sum: it does so once.
         """
         if self.stage is not Stage.IDLE or self._over:
-            raise RuntimeError(
+            raise RepeatedSummandError(
                 f"{self.name}: a summand in stage {self.stage.value!r}; it contributes "
                 "once to each sum, and to none after the last"
             )
@@ -370,7 +371,9 @@ class SecureSum:
         self.n_rounds += not self.alone
         mark = self._epoch, self._learnt + 1
         if mark <= self._contributed:
-            raise RuntimeError(f"{self.name}: has contributed to sum {mark} before")
+            raise RepeatedSummandError(
+                f"{self.name}: has contributed to sum {mark} before"
+            )
         self._contributed = mark
         number = (self._epoch << _EPOCH_BITS) + self._learnt + 1
         self._partial = self._masks.mask(

@@ -52,13 +52,13 @@ def check_limbs(name: str, limbs: NDArray[np.uint64], n_samples: int) -> None:
     if not n_samples < _MOST_SAMPLES:
         raise CorruptedTotalError(
             f"the total of the numbers of samples is {n_samples}, which is not below "
-            f"{_MOST_SAMPLES}; {_WHY}"
+            f"{_MOST_SAMPLES}; {WHY}"
         )
     largest = int(limbs.max(initial=0))
     if largest > n_samples * _LIMB:
         raise CorruptedTotalError(
             f"the total of {name} has a word of {largest}, more than {n_samples} "
-            f"samples can have; {_WHY}"
+            f"samples can have; {WHY}"
         )
 
 
@@ -137,7 +137,7 @@ def check_totals(
         _refuse(lengths > allowed, lengths, "the length of a row of B", reason)
 
 
-_WHY = (
+WHY = (
     "an agent has sent what it must not, or agents have been told different totals or "
     "members, so that their masks do not cancel"
 )
@@ -149,5 +149,5 @@ def _refuse(wrong: Any, values: Array, name: str, reason: str) -> None:
         place = tuple(int(k) for k in np.argwhere(wrong)[0])
         raise CorruptedTotalError(
             f"the total of {name} is {values[place]:.6g} in start {place[0]}, entry "
-            f"{list(place[1:])}: it {reason}; {_WHY}"
+            f"{list(place[1:])}: it {reason}; {WHY}"
         )

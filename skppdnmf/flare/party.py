@@ -281,10 +281,6 @@ class SiteParty:
             start = np.concatenate([fixed, start[len(fixed) :]])
         setting = Setting(estimator, network, start, seeds)
         plan = protocol.plan(setting)
-        inner = plan.build_one(
-            self.number, X, self.sites, self.run, Hooks(observed=False)
-        )
-        self._inner: Any = inner
         neighbours = network.neighbours[self.number].tolist()
         keys = {**folder.roster, folder.name: write_public(self._identity.public)}
         roster = Roster({name: keys[name] for name in self.sites})
@@ -301,6 +297,9 @@ class SiteParty:
         if isinstance(init, str):  # it follows from the seed and the features
             del facts["starts"]
         credentials = Credentials(self._identity, roster, self.run, facts)
+        hooks = Hooks(observed=False, credentials=lambda number: credentials)
+        inner = plan.build_one(self.number, X, self.sites, self.run, hooks)
+        self._inner: Any = inner
         address = Address(
             self.run,
             protocol.code,

@@ -13,7 +13,7 @@ from skppdnmf._secure_sum.noisy_totals import NoisyTotals, Samples
 from skppdnmf._secure_sum.plausible import check_limbs, check_setup, check_totals
 from skppdnmf._secure_sum.settings import NoiseSettings
 from skppdnmf._secure_sum.totals import FixedPoint, row_blocks, setup_words
-from skppdnmf.exceptions import CorruptedTotalError
+from skppdnmf.exceptions import CorruptedTotalError, RepeatedSummandError
 
 
 def sound(n=8, K=3, F=5, seed=0):
@@ -206,7 +206,7 @@ def test_no_agent_contributes_twice_at_one_point_in_a_round():
     agent.path.point = starts() * 1.01
     agent._check_point()
     agent.path.point = starts()
-    with pytest.raises(RuntimeError, match="sum 3 at this left factor before"):
+    with pytest.raises(RepeatedSummandError, match="sum 3 at this left factor before"):
         agent._check_point()
     agent._sum._learnt += 1
     agent._check_point()

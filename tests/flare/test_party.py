@@ -20,6 +20,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf._agent import Envelope
+from skppdnmf._sealing.credentials import Credentials
 from skppdnmf._sealing.identity import Identity
 from skppdnmf.exceptions import FederationError
 from skppdnmf.flare import load
@@ -100,6 +101,24 @@ def test_bit_for_bit_as_in_one_process(tmp_path, parameters):
         signed = json.loads((folder / "agreement.json").read_text())
         assert len(signed["signatures"]) == len(NAMES)
     assert not (tmp_path / "relay" / "components.npz").exists()
+
+
+def test_sites_sign_the_keys_of_their_masks_and_all_that_ends_a_run(
+    tmp_path, monkeypatch
+):
+    """A tree parent could swap keys of masks that are not signed."""
+    signed, genuine = set(), Credentials.sign
+
+    def sign(self, purpose, *fields):
+        signed.add((self.number, purpose))
+        return genuine(self, purpose, *fields)
+
+    monkeypatch.setattr(Credentials, "sign", sign)
+    root = make_sites(tmp_path / "sites", samples())
+    run, _ = federate(root, job(), tmp_path / "relay")
+    run.to_the_end()
+    purposes = b"hello", b"mask key", b"agreement"
+    assert signed == {(k, one) for k in range(len(NAMES)) for one in purposes}
 
 
 def test_the_error_of_all_samples_is_that_of_one_process(tmp_path):
