@@ -13,7 +13,7 @@ from skppdnmf import _keystream as keystream
 from skppdnmf._agent import Departure, Envelope
 from skppdnmf._data.graph import make_network
 from skppdnmf._nmf.penalties import right_penalty
-from skppdnmf._protocol import call
+from skppdnmf._protocol import call, nobody
 from skppdnmf._secure_sum.agent import SumAgent
 from skppdnmf._secure_sum.left_factor import LeftPath
 from skppdnmf._secure_sum.settings import PathSettings
@@ -24,7 +24,7 @@ from skppdnmf.exchange import SUM_UP, SecureSum, SumMessage, make_key_graph
 RARE = 1e-12
 
 
-def make_sums(n_agents, graph="random", degree=None, seed=0):
+def make_sums(n_agents, graph="random", degree=None, seed=0, credentials=nobody):
     """Every agent's side of the secure sum, all pairs sharing keys by default."""
     network = make_network(graph, n_agents, seed) if isinstance(graph, str) else graph
     trees = SpanningTrees(network)
@@ -32,7 +32,10 @@ def make_sums(n_agents, graph="random", degree=None, seed=0):
     if n_agents > 1:
         degree = n_agents - 1 if degree is None else degree
         keys = make_key_graph(n_agents, degree, np.random.default_rng(seed))
-    return [SecureSum(i, f"agent {i}", trees, keys) for i in range(n_agents)]
+    return [
+        SecureSum(i, f"agent {i}", trees, keys, credentials=credentials(i))
+        for i in range(n_agents)
+    ]
 
 
 def model(n_components=3, **given):
@@ -297,11 +300,19 @@ def path_settings(n_agents, alpha_W=0.0, alpha_H=0.0, l1_ratio=0.0, **given):
     )
 
 
-def make_sum_agents(parts, starts, graph="random", compute=call, degree=None, **given):
+def make_sum_agents(
+    parts,
+    starts,
+    graph="random",
+    compute=call,
+    degree=None,
+    credentials=nobody,
+    **given,
+):
     """Agents of the secure sum, which compute what is common each by itself."""
     settings = path_settings(len(parts), n_features=starts.shape[-1], **given)
     network = make_network(graph, len(parts), 0) if isinstance(graph, str) else graph
-    sums = make_sums(len(parts), network, degree)
+    sums = make_sums(len(parts), network, degree, credentials=credentials)
     return [
         SumAgent(
             i,

@@ -502,7 +502,7 @@ class SealedAgent:
             known = self._passed_on.setdefault(other, set())
             new = {k: one for k, one in self._statements.items() if k not in known}
             if new:
-                known |= new.keys()
+                known.update(new)
                 outbox.append(
                     Envelope(
                         self._credentials.run,

@@ -37,20 +37,24 @@ def credentials_of(i, n_agents, facts=FACTS, run=RUN, roster=None):
 def sealed_agents(
     protocol, sizes=SIZES, graph="ring", facts=None, credentials=None, **given
 ):
-    """Agents behind seals; `facts` gives those of some agents by number."""
+    """Agents behind seals; `facts` gives those of some agents by number.
+
+    With `signed` those of the secure sum sign the keys of their masks, too.
+    """
     n_agents = len(sizes)
     options = {key: given.pop(key) for key in ("min_sites", "holders") if key in given}
+    facts, credentials = facts or {}, credentials or {}
+    own = [
+        credentials.get(i) or credentials_of(i, n_agents, facts.get(i, FACTS))
+        for i in range(n_agents)
+    ]
+    if given.pop("signed", False) and protocol == "secure-sum":
+        given["credentials"] = own.__getitem__
     inner = plain_agents(protocol, sizes, graph, **given)
     network = make_network(graph, n_agents, 0)
-    facts = facts or {}
-    credentials = credentials or {}
     return [
         SealedAgent(
-            agent,
-            credentials.get(i) or credentials_of(i, n_agents, facts.get(i, FACTS)),
-            network.neighbours[i].tolist(),
-            CODES[protocol],
-            **options,
+            agent, own[i], network.neighbours[i].tolist(), CODES[protocol], **options
         )
         for i, agent in enumerate(inner)
     ]

@@ -1,0 +1,187 @@
+"""A carrier that does as it likes, and measures that can be switched off."""
+
+from typing import NamedTuple
+
+from _helpers import RUN
+
+from skppdnmf._agent import Envelope, Step
+from skppdnmf._sealing.agent import HELLO, SealedAgent
+from skppdnmf._sealing.credentials import Credentials
+from skppdnmf._sealing.facts import Facts
+from skppdnmf._sealing.links import Links
+from skppdnmf._sealing.transcript import Transcript
+from skppdnmf._secure_sum.exchange import SecureSum
+from skppdnmf._secure_sum.points import SummedPoints
+from skppdnmf._secure_sum.totals import FixedPoint
+
+_IDLE = 4
+
+
+class Run(NamedTuple):
+    """What became of a run: who refused what, who finished, and what was sent."""
+
+    refused: dict[int, type]
+    errors: dict[int, Exception]
+    finished: list[int]
+    sent: list[Envelope]
+    reports: list[list]
+
+
+def carry(agents, meddle=lambda envelope: [envelope], then=()):
+    """Carry envelopes as bytes until nothing moves any more.
+
+    An agent that refuses something ends; the others are told nothing of it.
+
+    Parameters
+    ----------
+    agents : sequence of Agent
+    meddle : callable
+        Returns what is delivered instead of an envelope, perhaps to others.
+    then : iterable of (int, callable)
+        In which turn what is done to the agents; returns their steps by number.
+    """
+    boxes, reports = [[] for _ in agents], [[] for _ in agents]
+    errors, finished, sent = {}, set(), []
+    then, turn, idle = dict(then), 0, 0
+
+    def post(i, step):
+        reports[i] += [] if step.report is None else [step.report]
+        finished.update([i] if step.finished else [])
+        for envelope in step.envelopes:
+            genuine = Envelope.from_bytes(envelope.to_bytes())
+            sent.append(genuine)
+            for one in meddle(genuine):
+                boxes[one.receiver].append(one)
+
+    def attempt(i, call, *given):
+        try:
+            return call(*given)
+        except (ValueError, RuntimeError) as error:
+            errors[i] = error
+            finished.discard(i)
+            return Step([])
+
+    while idle < _IDLE or turn <= max(then, default=0):
+        assert turn < 1000, "for ever"
+        before = len(sent), sum(map(len, boxes)), sum(map(len, reports))
+        steps = []
+        for i, agent in enumerate(agents):
+            if i not in errors:
+                box, boxes[i] = boxes[i], []
+                call = [agent.advance, box] if turn else [agent.start]
+                steps.append((i, attempt(i, *call)))
+        for i, *call in then.pop(turn, lambda _: [])(agents):
+            if i not in errors:
+                steps.append((i, attempt(i, *call)))
+        for i, step in steps:
+            post(i, step)
+        after = len(sent), sum(map(len, boxes)), sum(map(len, reports))
+        idle = idle + 1 if before == after else 0
+        turn += 1
+    kinds = {i: type(error) for i, error in errors.items()}
+    return Run(kinds, errors, sorted(finished), sent, reports)
+
+
+class OnLink:
+    """Changes one sealed envelope from one agent to another, the first by default.
+
+    `change(envelope, earlier)` returns what is delivered instead; None holds it back
+    until the next over this link has gone.
+    """
+
+    def __init__(self, sender, receiver, change, place=1):
+        self.link = sender, receiver
+        self.change, self.place = change, place
+        self.past, self.held = [], []
+        self.done = False
+
+    def __call__(self, envelope):
+        if (envelope.sender, envelope.receiver) != self.link or envelope.kind == HELLO:
+            return [envelope]
+        self.past.append(envelope)
+        if len(self.past) - 1 != self.place:
+            held, self.held = self.held, []
+            return [envelope, *held]
+        self.done = True
+        changed = self.change(envelope, self.past[:-1])
+        if changed is None:
+            self.held, changed = [envelope], []
+        return changed
+
+
+class Ledger:
+    """An agent of no protocol: sends amounts to its neighbours, and takes any.
+
+    It has no door of its own, so that what keeps an amount out is the seal.
+    """
+
+    AMOUNTS = 5
+
+    def __init__(self, number, neighbours, run=RUN):
+        self.number, self.neighbours, self.run = number, neighbours, run
+        self.left = list(range(self.AMOUNTS))
+        self.taken = []
+
+    def start(self):
+        return self.advance([])
+
+    def advance(self, envelopes):
+        self.taken += [
+            (one.sender, int.from_bytes(one.body, "big")) for one in envelopes
+        ]
+        amounts, self.left = self.left[:1], self.left[1:]
+        sent = [
+            Envelope(
+                RUN,
+                3,
+                self.number,
+                j,
+                0,
+                k,
+                (1000 * self.number + k).to_bytes(8, "big"),
+            )
+            for k in amounts
+            for j in self.neighbours
+        ]
+        over = len(self.taken) >= self.AMOUNTS * len(self.neighbours)
+        return Step(sent, None, over and not self.left)
+
+
+class Nothing:
+    """A cipher that hides and authenticates nothing."""
+
+    def encrypt(self, nonce, data, associated):
+        return data + bytes(16)
+
+    def decrypt(self, nonce, data, associated):
+        return data[:-16]
+
+
+def _open_any(genuine):
+    def open_(self, envelope):
+        key, _ = self._receiving[envelope.sender]
+        counter = int.from_bytes(envelope.body[2:10], "big")
+        self._receiving[envelope.sender] = key, counter
+        return genuine(self, envelope)
+
+    return open_
+
+
+def switch_off(monkeypatch, *measures):
+    """Switch measures off, for a positive control."""
+    nothing = lambda *_, **__: None  # noqa: E731
+    off = {
+        "seals": (Links, "_cipher", lambda self, key: Nothing()),
+        "counters": (Links, "open", _open_any(Links.open)),
+        "signatures": (Credentials, "is_signed", lambda *_, **__: True),
+        "facts": (Facts, "difference", nothing),
+        "totals in the transcript": (Transcript, "tell", nothing),
+        "comparison": (SealedAgent, "_compare", nothing),
+        "final comparison": (SealedAgent, "_compare_statements", nothing),
+        "members": (SealedAgent, "_check_members", nothing),
+        "check of totals": (FixedPoint, "check_totals", nothing),
+        "check of points": (SummedPoints, "add", nothing),
+        "own key": (SecureSum, "_check_advertised", nothing),
+    }
+    for measure in measures:
+        monkeypatch.setattr(*off[measure])
