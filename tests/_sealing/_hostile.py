@@ -132,7 +132,7 @@ class Ledger:
         amounts, self.left = self.left[:1], self.left[1:]
         sent = [
             Envelope(
-                RUN,
+                self.run,
                 3,
                 self.number,
                 j,
@@ -169,7 +169,7 @@ def _open_any(genuine):
 
 def switch_off(monkeypatch, *measures):
     """Switch measures off, for a positive control."""
-    nothing = lambda *_, **__: None  # noqa: E731
+    nothing = lambda *_, **__: None
     off = {
         "seals": (Links, "_cipher", lambda self, key: Nothing()),
         "counters": (Links, "open", _open_any(Links.open)),

@@ -29,7 +29,7 @@ OTHER_RUN = bytes(reversed(range(16)))
 
 def ledgers(run=RUN):
     return [
-        SealedAgent(Ledger(i, others), credentials_of(i, 4, run=run), others, 3)
+        SealedAgent(Ledger(i, others, run), credentials_of(i, 4, run=run), others, 3)
         for i, others in RING.items()
     ]
 
