@@ -13,7 +13,9 @@ from skppdnmf.exchange import Facts
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9)
 values = st.recursive(
-    scalars, lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=3), v)
+    scalars,
+    lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=3), v),
+    max_leaves=6,
 )
 
 
