@@ -8,11 +8,13 @@ from skppdnmf._agent import Envelope, Step
 from skppdnmf._sealing.agent import HELLO, SealedAgent
 from skppdnmf._sealing.credentials import Credentials
 from skppdnmf._sealing.facts import Facts
+from skppdnmf._sealing.hello import Hello
 from skppdnmf._sealing.links import Links
 from skppdnmf._sealing.transcript import Transcript
-from skppdnmf._secure_sum.exchange import SecureSum
+from skppdnmf._secure_sum.left_factor import LeftPath
 from skppdnmf._secure_sum.points import SummedPoints
 from skppdnmf._secure_sum.totals import FixedPoint
+from skppdnmf.exchange import PairwiseMasks
 
 _IDLE = 4
 
@@ -27,7 +29,7 @@ class Run(NamedTuple):
     reports: list[list]
 
 
-def carry(agents, meddle=lambda envelope: [envelope], then=()):
+def carry(agents, meddle=lambda envelope: [envelope], then=None):
     """Carry envelopes as bytes until nothing moves any more.
 
     An agent that refuses something ends; the others are told nothing of it.
@@ -36,13 +38,14 @@ def carry(agents, meddle=lambda envelope: [envelope], then=()):
     ----------
     agents : sequence of Agent
     meddle : callable
-        Returns what is delivered instead of an envelope, perhaps to others.
-    then : iterable of (int, callable)
-        In which turn what is done to the agents; returns their steps by number.
+        Returns what is delivered instead of an envelope, perhaps to others. If it has
+        a method ``release``, that returns what is delivered when nothing moves.
+    then : mapping from int to list of (int, callable, ...)
+        By turns: whose call is made, beside `advance`, and what is given to it.
     """
     boxes, reports = [[] for _ in agents], [[] for _ in agents]
     errors, finished, sent = {}, set(), []
-    then, turn, idle = dict(then), 0, 0
+    then, turn, idle = dict(then or {}), 0, 0
 
     def post(i, step):
         reports[i] += [] if step.report is None else [step.report]
@@ -70,13 +73,16 @@ def carry(agents, meddle=lambda envelope: [envelope], then=()):
                 box, boxes[i] = boxes[i], []
                 call = [agent.advance, box] if turn else [agent.start]
                 steps.append((i, attempt(i, *call)))
-        for i, *call in then.pop(turn, lambda _: [])(agents):
+        for i, *call in then.pop(turn, []):
             if i not in errors:
                 steps.append((i, attempt(i, *call)))
         for i, step in steps:
             post(i, step)
         after = len(sent), sum(map(len, boxes)), sum(map(len, reports))
         idle = idle + 1 if before == after else 0
+        for one in getattr(meddle, "release", list)() if idle == 1 else ():
+            boxes[one.receiver].append(one)
+            idle = 0
         turn += 1
     kinds = {i: type(error) for i, error in errors.items()}
     return Run(kinds, errors, sorted(finished), sent, reports)
@@ -121,6 +127,12 @@ class Ledger:
         self.number, self.neighbours, self.run = number, neighbours, run
         self.left = list(range(self.AMOUNTS))
         self.taken = []
+
+    def depart(self, departure):
+        """Take note that others have left: they are sent nothing any more."""
+        gone = departure.agents
+        self.neighbours = [one for one in self.neighbours if one not in gone]
+        return Step([])
 
     def start(self):
         return self.advance([])
@@ -167,21 +179,69 @@ def _open_any(genuine):
     return open_
 
 
+def _facts_of_one_digest(genuine):
+    def init(self, values):
+        genuine(self, values)
+        self.digest = bytes(32)
+
+    return init
+
+
+def _without_members(genuine, place):
+    """Have a function be given no members, at a place among its arguments."""
+
+    def call(*given):
+        return genuine(*given[:place], (), *given[place + 1 :])
+
+    return call
+
+
+def _of_the_round_alone(genuine):
+    def mask(self, words, number, others, told=b""):
+        return genuine(self, words, number % 2**32, others)
+
+    return mask
+
+
+def _told_nothing(genuine):
+    return lambda self, keys, links=None, told=b"": genuine(self, keys, links)
+
+
+def _nothing(*_, **__):
+    return None
+
+
 def switch_off(monkeypatch, *measures):
     """Switch measures off, for a positive control."""
-    nothing = lambda *_, **__: None
     off = {
-        "seals": (Links, "_cipher", lambda self, key: Nothing()),
-        "counters": (Links, "open", _open_any(Links.open)),
-        "signatures": (Credentials, "is_signed", lambda *_, **__: True),
-        "facts": (Facts, "difference", nothing),
-        "totals in the transcript": (Transcript, "tell", nothing),
-        "comparison": (SealedAgent, "_compare", nothing),
-        "final comparison": (SealedAgent, "_compare_statements", nothing),
-        "members": (SealedAgent, "_check_members", nothing),
-        "check of totals": (FixedPoint, "check_totals", nothing),
-        "check of points": (SummedPoints, "add", nothing),
-        "own key": (SecureSum, "_check_advertised", nothing),
+        "seals": [(Links, "_cipher", lambda self, key: Nothing())],
+        "counters": [(Links, "open", _open_any(Links.open))],
+        "signatures": [(Credentials, "is_signed", lambda *_, **__: True)],
+        "facts": [
+            (Facts, "difference", _nothing),
+            (Facts, "__init__", _facts_of_one_digest(Facts.__init__)),
+        ],
+        "transcript": [(Transcript, "tell", _nothing)],
+        "comparison": [
+            (SealedAgent, "_compare", _nothing),
+            (SealedAgent, "_compare_statements", _nothing),
+        ],
+        "signed members": [
+            (Links, "__init__", _without_members(Links.__init__, 4)),
+            (Hello, "of", _without_members(Hello.of, 4)),
+        ],
+        "least numbers": [(SealedAgent, "_check_members", _nothing)],
+        "check of totals": [(FixedPoint, "check_totals", _nothing)],
+        "another point": [
+            (SummedPoints, "add", _nothing),
+            (LeftPath, "move_on", lambda self, n_departures: self),
+        ],
+        "another stream": [
+            (PairwiseMasks, "mask", _of_the_round_alone(PairwiseMasks.mask)),
+            (PairwiseMasks, "agree", _told_nothing(PairwiseMasks.agree)),
+        ],
+        "masks": [(PairwiseMasks, "mask", lambda self, words, *_: words.copy())],
     }
     for measure in measures:
-        monkeypatch.setattr(*off[measure])
+        for change in off[measure]:
+            monkeypatch.setattr(*change)
