@@ -1,5 +1,6 @@
 """A carrier that does as it likes, and measures that can be switched off."""
 
+from copy import copy
 from typing import NamedTuple
 
 from _helpers import RUN
@@ -11,7 +12,8 @@ from skppdnmf._sealing.facts import Facts
 from skppdnmf._sealing.hello import Hello
 from skppdnmf._sealing.links import Links
 from skppdnmf._sealing.transcript import Transcript
-from skppdnmf._secure_sum.left_factor import LeftPath
+from skppdnmf._secure_sum import exchange
+from skppdnmf._secure_sum.agent import SumAgent
 from skppdnmf._secure_sum.points import SummedPoints
 from skppdnmf._secure_sum.totals import FixedPoint
 from skppdnmf.exchange import PairwiseMasks
@@ -207,6 +209,20 @@ def _told_nothing(genuine):
     return lambda self, keys, links=None, told=b"": genuine(self, keys, links)
 
 
+def _first_masks(genuine):
+    """Have an agent keep the keys of its first masks."""
+    kept = {}
+
+    def make(number):
+        if number not in kept:
+            kept[number] = genuine(number)
+        masks = copy(kept[number])
+        masks._seeds, masks._link_seeds = {}, {}
+        return masks
+
+    return make
+
+
 def _nothing(*_, **__):
     return None
 
@@ -234,12 +250,13 @@ def switch_off(monkeypatch, *measures):
         "check of totals": [(FixedPoint, "check_totals", _nothing)],
         "another point": [
             (SummedPoints, "add", _nothing),
-            (LeftPath, "move_on", lambda self, n_departures: self),
+            (SumAgent, "_another_summand", lambda self: self._words),
         ],
         "another stream": [
             (PairwiseMasks, "mask", _of_the_round_alone(PairwiseMasks.mask)),
             (PairwiseMasks, "agree", _told_nothing(PairwiseMasks.agree)),
         ],
+        "another key": [(exchange, "PairwiseMasks", _first_masks(PairwiseMasks))],
         "masks": [(PairwiseMasks, "mask", lambda self, words, *_: words.copy())],
     }
     for measure in measures:

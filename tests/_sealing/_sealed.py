@@ -9,7 +9,14 @@ from skppdnmf.exchange import Credentials, Identity, Roster, SealedAgent
 
 K, F = 3, 5
 SIZES = (4, 3, 5, 2)
-FACTS = {"n_components": K, "n_features": F, "dtype": "float64", "graph": "ring"}
+FACTS = {
+    "n_components": K,
+    "n_features": F,
+    "dtype": "float64",
+    "graph": "ring",
+    "n_init": 1,
+    "feature digest": "ab" * 32,
+}
 CODES = {"consensus": 1, "secure-sum": 2}
 IDENTITIES = [Identity(bytes([1 + i]) * 32) for i in range(8)]
 

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from _helpers import RUN, assert_same_reports
+from _hostile import carry, switch_off
 from _sealed import (
     CODES,
     FACTS,
@@ -28,7 +29,13 @@ from skppdnmf.exceptions import (
     ForgedMessageError,
     ReplayedMessageError,
 )
-from skppdnmf.exchange import SEALED_BYTES, Agreement, Credentials, SealedAgent
+from skppdnmf.exchange import (
+    SEALED_BYTES,
+    Agreement,
+    Credentials,
+    Facts,
+    SealedAgent,
+)
 
 both = pytest.mark.parametrize("protocol", CODES)
 
@@ -119,7 +126,9 @@ CHANGED = {
     "n_components": (4, "n_components: 3 here, 4 there"),
     "dtype": ("float32", 'dtype: "float64" here, "float32" there'),
     "graph": ("path", 'graph: "ring" here, "path" there'),
-    "n_init": (2, "n_init: no such fact here, 2 there"),
+    "n_init": (2, "n_init: 1 here, 2 there"),
+    "feature digest": ("cd" * 32, 'feature digest: "abab.*" here, "cdcd.*" there'),
+    "tol": (0.1, "tol: no such fact here, 0.1 there"),
 }
 
 
@@ -140,6 +149,27 @@ def test_a_site_with_other_facts_is_refused_and_the_fact_named(protocol, name):
         assert caught.value.sender == 2
     with pytest.raises(FactsMismatchError):
         agents[2].advance(boxes[2])
+
+
+@both
+@pytest.mark.parametrize("name", CHANGED)
+def test_without_the_comparison_of_facts_they_go_on(protocol, name, monkeypatch):
+    """The positive control: nobody notices that one has been told another fact."""
+    switch_off(monkeypatch, "facts", "signatures")
+    value, _ = CHANGED[name]
+    hostile = carry(sealed_agents(protocol, facts={2: {**FACTS, name: value}}))
+    assert hostile.refused == {}
+    assert hostile.finished == [0, 1, 2, 3]
+
+
+@both
+def test_facts_are_in_the_keys_of_links(protocol, monkeypatch):
+    """Nothing is read by one with other facts, even if nobody compares or verifies."""
+    monkeypatch.setattr(Facts, "difference", lambda *_: None)
+    switch_off(monkeypatch, "signatures")
+    run = carry(sealed_agents(protocol, facts={2: {**FACTS, "n_init": 2}}))
+    assert set(run.refused) == {1, 2, 3}
+    assert set(run.refused.values()) == {ForgedMessageError}
 
 
 @both
