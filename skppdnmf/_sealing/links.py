@@ -178,7 +178,7 @@ class Links:
         try:
             content = self._cipher(key).decrypt(
                 _nonce(counter),
-                envelope.body[_PREFIX.size :],
+                memoryview(envelope.body)[_PREFIX.size :],  # not copied
                 self._associated(envelope, counter),
             )
         except InvalidTag as error:
