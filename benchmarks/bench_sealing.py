@@ -1,4 +1,4 @@
-"""What seals, identities and transcripts cost: by exchange and agent, and in one process.
+"""What seals, identities and transcripts cost: by exchange, and in one process.
 
 Run ``python benchmarks/bench_sealing.py [--quick]``. Ten agents hold scikit-learn's
 digits. Fits with sealed agents, whose identities and memories are each one's own, and
@@ -43,6 +43,7 @@ class Sites:
         self.own = [Credentials(one, roster, run, FACTS) for one in identities]
 
     def __call__(self, number):
+        """Return those of one site."""
         return self.own[number]
 
 
