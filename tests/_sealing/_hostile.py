@@ -168,7 +168,7 @@ class Nothing:
         return data + bytes(16)
 
     def decrypt(self, nonce, data, associated):
-        return data[:-16]
+        return bytes(data)[:-16]
 
 
 def _open_any(genuine):

@@ -4,6 +4,7 @@ What they know is all that they hold: their keys, and what went over the links. 
 the positive controls: the measure switched off, the summand is read to the last bit.
 """
 
+import _sealed
 import numpy as np
 import pytest
 from _hostile import carry, switch_off
@@ -271,14 +272,17 @@ def test_every_agent_starts_once():
             agent.start()
 
 
-def test_false_data_pass():
-    """Nothing tells a site that adds what its samples do not say."""
-    agents = sealed_agents("secure-sum", SIZES, "complete", signed=True)
+def test_false_data_pass(monkeypatch):
+    """Nothing tells that a site adds what its samples do not say."""
     honest = carry(sealed_agents("secure-sum", SIZES, "complete", signed=True))
-    inner = agents[3].agent
-    inner.X = inner.X * 3.0
-    inner._squared_norm = inner._rounded_norm = inner._weighted_norm()
-    run = carry(agents)
+
+    def split_parts(*given):
+        parts = split_genuine(*given)
+        return [*parts[:3], 3.0 * parts[3][:, ::-1], *parts[4:]]
+
+    split_genuine = _sealed.split_parts
+    monkeypatch.setattr(_sealed, "split_parts", split_parts)
+    run = carry(sealed_agents("secure-sum", SIZES, "complete", signed=True))
     assert run.refused == {}
     assert run.finished == [0, 1, 2, 3, 4]
     assert (run.reports[0][-1].H != honest.reports[0][-1].H).any()
