@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .observed import observed_model, split_observed
+from .observed import split_observed
+from .products import (
+    DenseProducts,
+    DenseTotal,
+    GatheredProducts,
+    SparseRows,
+    ThinTotal,
+    sparse_rows,
+)
 from .threads import single_threaded
 
 Array = NDArray[np.float64]
@@ -50,6 +59,119 @@ def exponent(beta: float) -> float:
     return 1.0 / (2.0 - beta) if beta < 1.0 else 1.0
 
 
+class Improved(NamedTuple):
+    """A right factor and what the left factor needs of it.
+
+    Parameters
+    ----------
+    W : ndarray of shape (n, K)
+        The right factor.
+    above, below : ndarray of shape (K, F)
+        ``H * (W^T (X / Y^(2-beta)))`` and ``H * (W^T Y^(beta-1))``, Y being ``W H``;
+        under Kullback-Leibler a missing entry is in both as if the model was right.
+    divergences : ndarray of shape (n,)
+        Of each sample.
+    """
+
+    W: Array
+    above: Array
+    below: Array
+    divergences: Array
+
+
+class _Block:
+    """Some samples beside a left factor: arrays of their entries, zeros padded.
+
+    Parameters
+    ----------
+    samples : BetaSamples
+        All of them.
+    rows : slice or ndarray of int
+        Which.
+    X, mask : ndarray of shape (n, m), mask possibly None
+        Their entries, and where they are observed.
+    products : DenseProducts or GatheredProducts
+        With the left factor.
+    sums : ndarray of shape (K,)
+        Of the left factor's rows.
+    """
+
+    def __init__(
+        self,
+        samples: BetaSamples,
+        rows: Any,
+        X: Array,
+        mask: Array | None,
+        products: Any,
+        sums: Array,
+    ) -> None:
+        self.rows, self.X, self.mask = rows, X, mask
+        self.beta, self.sums, self.products = samples.beta, sums, products
+        self._constants = samples.constants[rows]
+        self._floors = np.maximum(_FLOOR * samples.means[rows], _LEAST)[:, None]
+
+    def parts(self, w: Array) -> tuple[Array, Array, Array | None]:
+        """Return the model Y, ``X Y^(beta-2)`` and ``Y^(beta-1)`` where observed.
+
+        The last is None where it is one everywhere.
+        """
+        beta = self.beta
+        Y = self.products.model(w)
+        np.maximum(Y, self._floors, out=Y)
+        if beta == 1:
+            return Y, self.X / Y, self.mask
+        R = self.X / Y if beta == 0 else self.X * Y ** (beta - 2.0)
+        if beta == 0:
+            R /= Y
+        D = 1.0 / Y if beta == 0 else Y ** (beta - 1.0)
+        return Y, R, D if self.mask is None else D * self.mask
+
+    def counted_steps(self, w: Array, steps: int) -> None:
+        """Do updates in place where every entry is observed, of Kullback-Leibler."""
+        over = np.divide(1.0, self.sums, out=np.zeros_like(w[0]), where=self.sums > 0)
+        Y = np.empty(self.X.shape)
+        for _ in range(steps):
+            self.products.model(w, out=Y)
+            np.maximum(Y, self._floors, out=Y)
+            np.divide(self.X, Y, out=Y)
+            w *= self.products.right(Y)
+            w *= over
+
+    def steps(self, w: Array, steps: int, l1: float, l2: float) -> None:
+        """Do multiplicative updates in place."""
+        if self.beta == 1 and self.mask is None and not (l1 or l2):
+            self.counted_steps(w, steps)
+            return
+        power = exponent(self.beta)
+        for _ in range(steps):
+            _, R, D = self.parts(w)
+            whole = self.sums if D is None else self.products.right(D)
+            below = whole + l1 + l2 * w
+            above = self.products.right(R)
+            ratio = np.divide(above, below, out=np.zeros_like(w), where=below > 0)
+            w *= ratio if power == 1 else ratio**power
+
+    def divergences(
+        self, w: Array, parts: tuple[Array, Array, Array | None] | None = None
+    ) -> Array:
+        """Return each sample's divergence from its model."""
+        Y, R, D = self.parts(w) if parts is None else parts
+        beta, constants = self.beta, self._constants
+        if beta == 1:
+            model = w @ self.sums if D is None else _row_products(Y, D)
+            logs = _row_products(self.X, np.log(Y))
+            return np.maximum(constants - logs + model, 0.0)
+        inner = _row_products(R, Y)
+        if beta == 0:
+            logs = np.log(Y)
+            if self.mask is not None:
+                logs *= self.mask
+            return np.maximum(constants + inner + logs.sum(axis=1), 0.0)
+        assert D is not None
+        outer = _row_products(D, Y)
+        return np.maximum(constants + outer / beta - inner / (beta - 1.0), 0.0)
+
+
 @dataclass(frozen=True)
 class BetaSamples:
     """Samples, prepared for steps under a beta divergence.
@@ -66,6 +188,8 @@ class BetaSamples:
         Of the observed entries of each sample.
     constants : ndarray of shape (n,)
         What each sample's divergence has of X alone.
+    thin : SparseRows or None
+        The samples where they are sparse and only their entries count.
     """
 
     X: Any
@@ -73,6 +197,7 @@ class BetaSamples:
     beta: float
     means: Array
     constants: Array
+    thin: SparseRows | None
 
     @classmethod
     def of(cls, X: Any, beta: float, missing: bool) -> BetaSamples:
@@ -108,40 +233,42 @@ class BetaSamples:
                 terms = np.where(values > 0, -np.log(values) - 1.0, 0.0)
             else:
                 terms = values**beta / (beta * (beta - 1.0))
+        thin = None
         if sparse.issparse(X):
             each = X.copy()
             each.data = terms
             constants = np.asarray(each.sum(axis=1), dtype=np.float64).ravel()
+            if beta == 1 or missing:
+                thin = sparse_rows(X)
         else:
             constants = terms.sum(axis=1)
-        return cls(X, mask, beta, means, constants)
-
-    def part(self, rows: slice) -> BetaSamples:
-        """Return some of the samples."""
-        mask = None if self.mask is None else self.mask[rows]
-        return BetaSamples(
-            self.X[rows], mask, self.beta, self.means[rows], self.constants[rows]
-        )
+        return cls(X, mask, beta, means, constants, thin)
 
     @property
     def n_samples(self) -> int:
         """Number of samples."""
         return self.X.shape[0]
 
-    def dense_blocks(self) -> list[tuple[slice, BetaSamples]]:
+    def _blocks(self, H: Array) -> Iterator[_Block]:
         """Return the samples in blocks, dense where zeros of sparse ones count."""
-        sparsely = self.beta == 1 or self.mask is not None
-        if not sparse.issparse(self.X) or sparsely:
-            return [(slice(0, self.n_samples), self)]
-        blocks = []
-        for start in range(0, self.n_samples, _ROWS):
-            rows = slice(start, min(start + _ROWS, self.n_samples))
-            block = self.part(rows)
-            blocks.append((rows, replace(block, X=block.X.toarray())))
-        return blocks
+        sums = H.sum(axis=1)
+        if self.thin is not None:
+            transposed = np.ascontiguousarray(H.T)
+            for part in self.thin.blocks:
+                mask = None if self.mask is None else part.observed
+                products = GatheredProducts(transposed, part.columns)
+                yield _Block(self, part.rows, part.values, mask, products, sums)
+        elif sparse.issparse(self.X):
+            for start in range(0, self.n_samples, _ROWS):
+                rows = slice(start, min(start + _ROWS, self.n_samples))
+                X = self.X[rows].toarray()
+                yield _Block(self, rows, X, None, DenseProducts(H), sums)
+        elif self.n_samples:
+            rows = slice(0, self.n_samples)
+            yield _Block(self, rows, self.X, self.mask, DenseProducts(H), sums)
 
     def size_bounds(self) -> Array:
-        """Return for each sample what `totals` adds up to, about, at its best fit."""
+        """Return for each sample what `improve` adds up to, about, at its best fit."""
         values = self.X.data if sparse.issparse(self.X) else self.X
         n_features = self.X.shape[1]
         counts = np.full(self.n_samples, float(n_features))
@@ -159,36 +286,16 @@ class BetaSamples:
         inverse = np.divide(1.0, means, out=np.zeros_like(means), where=means > 0)
         return self.means[:, None] * inverse / len(H)
 
-    def _parts(self, W: Array, H: Array) -> tuple[Any, Any, Any]:
-        """Return the model Y, ``X Y^(beta-2)`` and ``Y^(beta-1)`` where observed.
-
-        The last is None where it is one everywhere.
-        """
-        floors = np.maximum(_FLOOR * self.means, _LEAST)
-        beta = self.beta
-        if sparse.issparse(self.X):
-            Y = observed_model(W, H, self.X)
-            np.maximum(Y.data, np.repeat(floors, np.diff(Y.indptr)), out=Y.data)
-            R = Y.copy()
-            R.data = self.X.data * Y.data ** (beta - 2.0)
-            D = None
-            if self.mask is not None:
-                D = Y.copy()
-                D.data = Y.data ** (beta - 1.0)
-            return Y, R, D
-        Y = np.maximum(W @ H, floors[:, None])
-        if beta == 1:
-            return Y, self.X / Y, self.mask
-        R = self.X / Y if beta == 0 else self.X * Y ** (beta - 2.0)
-        if beta == 0:
-            R /= Y
-        D = 1.0 / Y if beta == 0 else Y ** (beta - 1.0)
-        return Y, R, D if self.mask is None else D * self.mask
-
-    def right_steps(
-        self, W: Array, H: Array, steps: int, l1: float = 0.0, l2: float = 0.0
-    ) -> Array:
-        """Do multiplicative updates of the right factor.
+    def improve(
+        self,
+        W: Array,
+        H: Array,
+        weights: Array,
+        steps: int,
+        l1: float = 0.0,
+        l2: float = 0.0,
+    ) -> Improved:
+        """Do multiplicative updates of the right factor; return what H needs of it.
 
         Parameters
         ----------
@@ -196,93 +303,47 @@ class BetaSamples:
             Where to start.
         H : ndarray of shape (K, F)
             The left factor.
+        weights : ndarray of shape (n,)
+            Of the samples.
         steps : int
-            How many.
+            How many updates.
         l1, l2 : float, default=0.0
             Weights of the penalties on each sample's right factor.
 
         Returns
         -------
-        ndarray of shape (n, K)
+        Improved
         """
         W = W.copy()
-        power = exponent(self.beta)
-        sums = H.sum(axis=1)
-        plain = self.mask is None and not (l1 or l2 or sparse.issparse(self.X))
-        if self.beta == 1 and plain and self.n_samples:
-            back = np.divide(H.T, sums, out=np.zeros(H.T.shape), where=sums > 0)
-            floors = np.maximum(_FLOOR * self.means, _LEAST)[:, None]
-            Y, ratio = np.empty(self.X.shape), np.empty(W.shape)
-            for _ in range(steps):
-                np.matmul(W, H, out=Y)
-                np.maximum(Y, floors, out=Y)
-                np.divide(self.X, Y, out=Y)
-                W *= np.matmul(Y, back, out=ratio)
-            return W
-        for rows, block in self.dense_blocks():
-            w = W[rows]
-            for _ in range(steps):
-                _, R, D = block._parts(w, H)
-                below = np.broadcast_to(sums, w.shape) if D is None else D @ H.T
-                below = np.asarray(below) + l1 + l2 * w
-                ratio = np.divide(
-                    np.asarray(R @ H.T), below, out=np.zeros_like(w), where=below > 0
-                )
-                w *= ratio if power == 1 else ratio**power
-        return W
-
-    def totals(self, W: Array, H: Array, weights: Array) -> tuple[Array, Array, Array]:
-        """Return what the left factor needs of the samples.
-
-        Parameters
-        ----------
-        W : ndarray of shape (n, K)
-            Right factor.
-        H : ndarray of shape (K, F)
-            The left factor.
-        weights : ndarray of shape (n,)
-            Of the samples.
-
-        Returns
-        -------
-        above, below : ndarray of shape (K, F)
-            ``H * (W^T (X / Y^(2-beta)))`` and ``H * (W^T Y^(beta-1))``; under
-            Kullback-Leibler a missing entry is in both as if the model was right.
-        divergences : ndarray of shape (n,)
-            Of each sample.
-        """
-        above, below = np.zeros(H.shape), np.zeros(H.shape)
         divergences = np.empty(self.n_samples)
         beta = self.beta
         unweighted = bool((weights == 1).all())
-        for rows, block in self.dense_blocks():
+        whole = np.zeros((len(H), 1))
+        ratios, others = self._total(), self._total()
+        for block in self._blocks(H):
+            rows = block.rows
             w = W[rows]
+            block.steps(w, steps, l1, l2)
+            W[rows] = w
             weighted = w if unweighted else w * weights[rows, None]
-            Y, R, D = block._parts(w, H)
-            above += _left_product(weighted, R)
-            whole = weighted.sum(axis=0)[:, None]
-            if D is None:
-                below += whole
-            elif beta == 1:
-                below += whole
-                above += whole - _left_product(weighted, D)
-            else:
-                below += _left_product(weighted, D)
-            divergences[rows] = block._divergences(w, H, Y, R, D)
-        return above * H, below * H, divergences
+            Y, R, D = block.parts(w)
+            ratios.add(weighted, R)
+            if D is not None:
+                others.add(weighted, D)
+            if beta == 1:
+                whole += weighted.sum(axis=0)[:, None]
+            divergences[rows] = block.divergences(w, (Y, R, D))
+        if beta != 1:
+            above, below = H * ratios.result(), H * others.result()
+            return Improved(W, above, below, divergences)
+        above, below = ratios.result(), H * whole
+        if self.mask is not None:
+            above = above + whole - others.result()
+        return Improved(W, H * above, below, divergences)
 
-    def _divergences(self, W: Array, H: Array, Y: Any, R: Any, D: Any) -> Array:
-        """Return each sample's divergence from its model."""
-        beta = self.beta
-        if beta == 1:
-            model = W @ H.sum(axis=1) if D is None else _row_products(Y, D)
-            return np.maximum(self.constants - _row_logs(self.X, Y) + model, 0.0)
-        inner = _row_products(R, Y)
-        if beta == 0:
-            one = self.mask if self.mask is not None else np.ones(self.X.shape)
-            return np.maximum(self.constants + inner + _row_logs(one, Y), 0.0)
-        outer = _row_products(D, Y)
-        return np.maximum(self.constants + outer / beta - inner / (beta - 1.0), 0.0)
+    def _total(self) -> DenseTotal | ThinTotal:
+        """Return an empty sum over blocks."""
+        return DenseTotal() if self.thin is None else ThinTotal(self.thin)
 
     def divergences(self, W: Array, H: Array) -> Array:
         """Return each sample's divergence from ``W H``.
@@ -307,8 +368,8 @@ class BetaSamples:
         array([0.523])
         """
         found = np.empty(self.n_samples)
-        for rows, block in self.dense_blocks():
-            found[rows] = block._divergences(W[rows], H, *block._parts(W[rows], H))
+        for block in self._blocks(H):
+            found[block.rows] = block.divergences(W[block.rows])
         return found
 
     def null_divergences(self) -> Array:
@@ -317,25 +378,9 @@ class BetaSamples:
         return self.divergences(self.means[:, None], H)
 
 
-def _left_product(W: Array, R: Any) -> Array:
-    """Return ``W^T R``."""
-    return np.asarray((R.T @ W).T if sparse.issparse(R) else W.T @ R)
-
-
-def _row_products(A: Any, B: Any) -> Array:
+def _row_products(A: Array, B: Array) -> Array:
     """Row sums of the entrywise product."""
-    if sparse.issparse(A):
-        return np.asarray(A.multiply(B).sum(axis=1), dtype=np.float64).ravel()
     return np.einsum("nf,nf->n", A, B)
-
-
-def _row_logs(A: Any, Y: Any) -> Array:
-    """Row sums of ``A log Y``."""
-    if sparse.issparse(Y):
-        logs = Y.copy()
-        logs.data = (A.data if sparse.issparse(A) else 1.0) * np.log(Y.data)
-        return np.asarray(logs.sum(axis=1), dtype=np.float64).ravel()
-    return np.einsum("nf,nf->n", A, np.log(Y))
 
 
 def solve_beta(
@@ -381,76 +426,109 @@ def solve_beta(
         return W
     unit = H[used] / sizes[used, None]
     with single_threaded():
+        if sparse.issparse(X) and (beta == 1 or missing):
+            # Where entries do not count, or only by the sums of H.
+            outside = np.zeros(len(unit)) if missing else unit.sum(axis=1)
+            transposed = np.ascontiguousarray(unit.T)
+            for thin in sparse_rows(X.astype(np.float64)).blocks:
+                mask = thin.observed if missing else np.zeros_like(thin.values)
+                counts = mask.sum(axis=1) if missing else float(X.shape[1])
+                products = GatheredProducts(transposed, thin.columns)
+                given = thin.values, mask, counts, products, outside
+                w = _solve_block(*given, sizes[used], beta, l1, l2)
+                W[np.ix_(thin.rows, used)] = w / sizes[used]
+            return W
         for start in range(0, X.shape[0], _BATCH):
             rows = slice(start, min(start + _BATCH, X.shape[0]))
-            w = _solve_block(X[rows], unit, sizes[used], beta, l1, l2, missing)
+            x, mask, n = *_padded(X[rows], missing), rows.stop - start
+            given = x, mask, mask.sum(axis=1), DenseProducts(unit), 0.0
+            w = _solve_block(*given, sizes[used], beta, l1, l2)[:n]
             W[rows, used] = w / sizes[used]
     return W
 
 
-def _solve_block(
-    X: Any, H: Array, sizes: Array, beta: float, l1: float, l2: float, missing: bool
-) -> Array:
-    """Solve for some samples at once, H having rows of mean one."""
-    n = X.shape[0]
-    outside = np.zeros(len(H))
+def _padded(X: Any, missing: bool) -> tuple[Array, Array]:
+    """Return a whole batch of samples, and where they are observed."""
     mask = None
-    if sparse.issparse(X):
-        if beta == 1 or missing:
-            # Only features that occur; the others are in the sum of the model.
-            columns = np.unique(X.indices)
-            rest = np.setdiff1d(np.arange(X.shape[1]), columns)
-            if not missing:
-                outside = H[:, rest].sum(axis=1)
-            if missing:
-                mask = X.copy()
-                mask.data = np.ones_like(X.data, dtype=np.float64)
-                mask = mask[:, columns].toarray()
-            X, H = X[:, columns], H[:, columns]
-        X = X.toarray()
-    elif missing:
+    if missing:
         X, mask = split_observed(X)
-    x = np.zeros((_BATCH, X.shape[1]))
+    if sparse.issparse(X):
+        X = X.toarray()
+    n, n_features = X.shape
+    x, m = np.zeros((_BATCH, n_features)), np.ones((_BATCH, n_features))
     x[:n] = X
-    m = np.ones_like(x)
     if mask is not None:
         m[:n] = mask
-    counts = np.maximum(m.sum(axis=1), 1.0)
-    scales = x.sum(axis=1) / counts
+    return x, m
+
+
+def _solve_block(
+    x: Array,
+    m: Array,
+    counts: Any,
+    products: Any,
+    outside: Any,
+    sizes: Array,
+    beta: float,
+    l1: float,
+    l2: float,
+) -> Array:
+    """Solve for some samples at once, H having rows of mean one.
+
+    Parameters
+    ----------
+    x, m : ndarray of shape (n, m)
+        Their entries, and where they count with their model.
+    counts : float or ndarray of shape (n,)
+        Entries that each mean is over.
+    products : DenseProducts or GatheredProducts
+        With H.
+    outside : float or ndarray of shape (K,)
+        What entries that are not in x add to the gradient.
+    sizes : ndarray of shape (K,)
+        By what H has been divided.
+    beta, l1, l2 : float
+        As for `solve_beta`.
+
+    Returns
+    -------
+    ndarray of shape (n, K)
+    """
+    x, m = x.copy(), m.copy()
+    scales = x.sum(axis=1) / np.maximum(counts, 1.0)
     live = scales > 0
     s = np.where(live, scales, 1.0)
     x /= s[:, None]
     x[~live], m[~live] = 1.0, 1.0  # harmless, and not read
     # In units of each sample's mean.
-    first = np.ones((_BATCH, 1)) * (l1 / sizes)[None] * (s ** (1.0 - beta))[:, None]
+    first = np.ones((len(x), 1)) * (l1 / sizes)[None] * (s ** (1.0 - beta))[:, None]
     first += outside
     second = (l2 / sizes**2)[None] * (s ** (2.0 - beta))[:, None]
-    w = _newton(x, m, H, beta, first, second, live)
-    return np.where(live[:, None], w * s[:, None], 0.0)[:n]
+    w = _newton(x, m, products, beta, first, second, live)
+    return np.where(live[:, None], w * s[:, None], 0.0)
 
 
 def _newton(
     x: Array,
     m: Array,
-    H: Array,
+    products: Any,
     beta: float,
     first: Array,
     second: Array,
     live: NDArray[np.bool_],
 ) -> Array:
     """Projected Newton for all rows of a block side by side."""
-    K = len(H)
-    outer = (H[:, None] * H[None]).reshape(K * K, -1).T
+    K = first.shape[1]
     w = np.full((len(x), K), 1.0 / K)
     power = exponent(beta)
     for _ in range(_WARM_STEPS):
-        y = np.maximum(w @ H, _FLOOR)
-        below = (m * y ** (beta - 1.0)) @ H.T + first + second * w
-        above = (x * y ** (beta - 2.0)) @ H.T
+        y = np.maximum(products.model(w), _FLOOR)
+        below = products.right(m * y ** (beta - 1.0)) + first + second * w
+        above = products.right(x * y ** (beta - 2.0))
         w *= np.divide(above, below, out=np.ones_like(w), where=below > 0) ** power
 
     def value(w: Array) -> Array:
-        y = np.maximum(w @ H, _FLOOR)
+        y = np.maximum(products.model(w), _FLOOR)
         if beta == 1:
             terms = m * y - x * np.log(y)
         elif beta == 0:
@@ -463,12 +541,13 @@ def _newton(
     going = live.copy()
     f = value(w)
     for _ in range(_MAX_STEPS):
-        y = np.maximum(w @ H, _FLOOR)
-        g = (m * y ** (beta - 1.0) - x * y ** (beta - 2.0)) @ H.T + first + second * w
+        y = np.maximum(products.model(w), _FLOOR)
+        g = products.right(m * y ** (beta - 1.0) - x * y ** (beta - 2.0))
+        g += first + second * w
         curvature = (2.0 - beta) * x * y ** (beta - 3.0)
         if beta > 1:
             curvature += (beta - 1.0) * m * y ** (beta - 2.0)
-        hess = (curvature @ outer).reshape(-1, K, K)
+        hess = products.grams(curvature)
         hess[:, diagonal, diagonal] += second
         own = hess[:, diagonal, diagonal]
         own = np.maximum(own, 1e-14 * own.max(axis=1, keepdims=True) + 1e-100)

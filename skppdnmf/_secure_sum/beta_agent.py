@@ -180,9 +180,10 @@ class BetaAgent:
         above, below, objectives = [], [], []
         self._divergences = np.zeros(path.n_starts)
         for start, H in enumerate(path.point):
-            W = samples.right_steps(self._W[start], H, steps, *penalty)
+            W, one, other, divergences = samples.improve(
+                self._W[start], H, weights, steps, *penalty
+            )
             self._W[start] = W
-            one, other, divergences = samples.totals(W, H, weights)
             above.append(one)
             below.append(other)
             self._divergences[start] = divergences @ weights

@@ -32,7 +32,7 @@ class BetaTotals(NamedTuple):
     Parameters
     ----------
     above, below : ndarray of shape (S, K, F)
-        As of `skppdnmf._nmf.beta.BetaSamples.totals`; `below` is zero where it is not
+        As of `skppdnmf._nmf.beta.BetaSamples.improve`; `below` is zero where it is not
         sent.
     objectives : ndarray of shape (S,)
         Divergences with the penalties on the right factors.
