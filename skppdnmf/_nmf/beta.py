@@ -66,7 +66,7 @@ class Improved(NamedTuple):
     ----------
     W : ndarray of shape (n, K)
         The right factor.
-    above, below : ndarray of shape (K, F)
+    above, below : ndarray of shape (K, F), below None if not asked for
         ``H * (W^T (X / Y^(2-beta)))`` and ``H * (W^T Y^(beta-1))``, Y being ``W H``;
         under Kullback-Leibler a missing entry is in both as if the model was right.
     divergences : ndarray of shape (n,)
@@ -75,7 +75,7 @@ class Improved(NamedTuple):
 
     W: Array
     above: Array
-    below: Array
+    below: Array | None
     divergences: Array
 
 
@@ -294,6 +294,7 @@ class BetaSamples:
         steps: int,
         l1: float = 0.0,
         l2: float = 0.0,
+        with_below: bool = True,
     ) -> Improved:
         """Do multiplicative updates of the right factor; return what H needs of it.
 
@@ -309,6 +310,8 @@ class BetaSamples:
             How many updates.
         l1, l2 : float, default=0.0
             Weights of the penalties on each sample's right factor.
+        with_below : bool, default=True
+            Whether `below` is needed.
 
         Returns
         -------
@@ -333,12 +336,11 @@ class BetaSamples:
             if beta == 1:
                 whole += weighted.sum(axis=0)[:, None]
             divergences[rows] = block.divergences(w, (Y, R, D))
-        if beta != 1:
-            above, below = H * ratios.result(), H * others.result()
-            return Improved(W, above, below, divergences)
-        above, below = ratios.result(), H * whole
-        if self.mask is not None:
+        above, below = ratios.result(), None
+        if beta == 1 and self.mask is not None:
             above = above + whole - others.result()
+        if with_below:
+            below = H * (whole if beta == 1 else others.result())
         return Improved(W, H * above, below, divergences)
 
     def _total(self) -> DenseTotal | ThinTotal:

@@ -110,9 +110,8 @@ class ThinTotal:
         """Return the sum, of shape (K, F); zero of no block."""
         if not self._W:
             return 0.0
-        rows = self._rows
-        there = (np.concatenate(self._R), rows.columns, rows.starts)
-        matrix = sparse.csc_matrix(there, shape=(rows.n_features, len(rows.starts) - 1))
+        matrix = self._rows.transposed
+        matrix.data = np.concatenate(self._R)
         return np.asarray(matrix @ np.concatenate(self._W)).T
 
 
@@ -150,16 +149,12 @@ class SparseRows:
     ----------
     blocks : list of SparseBlock
         Each row is in one of them.
-    columns, starts : ndarray of int
-        Of the entries of all blocks, one after another, and where their rows start.
-    n_features : int
-        F.
+    transposed : sparse matrix of shape (F, n)
+        The rows of all blocks, one after another, as columns.
     """
 
     blocks: list[SparseBlock]
-    columns: NDArray[np.integer]
-    starts: NDArray[np.integer]
-    n_features: int
+    transposed: Any
 
 
 def _lengths(counts: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -211,8 +206,7 @@ def sparse_rows(X: Any) -> SparseRows:
             observed = there.astype(np.float64)
             blocks.append(SparseBlock(rows, values, observed, columns))
     widths = np.concatenate([[0], *(np.full(*b.columns.shape) for b in blocks)])
-    starts = np.cumsum(widths)
-    size = np.int32 if starts[-1] <= np.iinfo(np.int32).max else np.int64
-    flat = [b.columns.ravel() for b in blocks] or [np.zeros(0)]
-    all_columns = np.concatenate(flat).astype(size)
-    return SparseRows(blocks, all_columns, starts.astype(size), X.shape[1])
+    flat = [b.columns.ravel() for b in blocks] or [np.zeros(0, dtype=np.intp)]
+    columns, starts = np.concatenate(flat), np.cumsum(widths)
+    there = (np.zeros(len(columns)), columns, starts)
+    return SparseRows(blocks, sparse.csc_matrix(there, shape=X.shape[::-1]))

@@ -178,14 +178,16 @@ class BetaAgent:
         self._points.add(self._sum.next_step, path.point)
         samples, weights = self._samples, self._weights
         above, below, objectives = [], [], []
+        with_below = path.numbers.with_below
         self._divergences = np.zeros(path.n_starts)
         for start, H in enumerate(path.point):
             W, one, other, divergences = samples.improve(
-                self._W[start], H, weights, steps, *penalty
+                self._W[start], H, weights, steps, *penalty, with_below
             )
             self._W[start] = W
             above.append(one)
-            below.append(other)
+            if other is not None:
+                below.append(other)
             self._divergences[start] = divergences @ weights
             objectives.append(self._divergences[start])
             if any(penalty):

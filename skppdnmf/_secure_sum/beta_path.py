@@ -61,7 +61,7 @@ class BetaPath:
         self.numbers = BetaNumbers(settings, *starts.shape[1:])
         self.right = settings.right_penalty
         self._left = Penalty()
-        self._current = self.point = self._normalised(starts)
+        self._current = self.point = _by_feature(self._normalised(starts))
         self.H = self.point[0]
         self.n_samples = 0
         self._null = 0.0
@@ -117,7 +117,7 @@ class BetaPath:
         rng = np.random.default_rng([n_departures, self.iteration + 1])
         factors = rng.uniform(1.0 - _MOVE, 1.0 + _MOVE, self._current.shape)
         factors[:, : self.settings.n_fixed] = 1.0
-        after.point = self._normalised(self._current * factors)
+        after.point = _by_feature(self._normalised(self._current * factors))
         after._last = np.full(self.n_starts, np.inf)
         return after
 
@@ -148,7 +148,7 @@ class BetaPath:
         moved[:, :n_fixed] = point[:, :n_fixed]
         best = int(np.argmin(objective))
         self._check(objective[best], self._last[best], fresh)
-        self.point, self._current = self._normalised(moved), new
+        self.point, self._current = _by_feature(self._normalised(moved)), new
         self._last = np.where(worse, np.inf, objective)
         self.kept = np.arange(len(new))
         self.improved = bool(objective[best] <= self._lowest or fresh)
@@ -203,3 +203,8 @@ class BetaPath:
             for name in ("_current", "point", "_last", "_limits", "_next"):
                 setattr(self, name, getattr(self, name)[chosen])
             self._still = 0
+
+
+def _by_feature(H: Array) -> Array:
+    """Return left factors laid out feature by feature, as agents gather them."""
+    return np.ascontiguousarray(H.transpose(0, 2, 1)).transpose(0, 2, 1)

@@ -32,8 +32,8 @@ class BetaTotals(NamedTuple):
     Parameters
     ----------
     above, below : ndarray of shape (S, K, F)
-        As of `skppdnmf._nmf.beta.BetaSamples.improve`; `below` is zero where it is not
-        sent.
+        As of `skppdnmf._nmf.beta.BetaSamples.improve`; `below` is empty where it is
+        not sent.
     objectives : ndarray of shape (S,)
         Divergences with the penalties on the right factors.
     """
@@ -198,16 +198,21 @@ class BetaNumbers:
         -------
         ndarray of uint64
         """
-        above, below, objectives = totals
-        sizes = np.maximum(above.sum(axis=(1, 2)), below.sum(axis=(1, 2)))
+        objectives = totals.objectives
+        parts = [totals.above, totals.below] if self.with_below else [totals.above]
+        sizes = np.max([part.sum(axis=(1, 2)) for part in parts], axis=0)
         most = _LARGEST * max(bound, 0.0)
         shrink = np.minimum(1.0, most / np.maximum(sizes, np.finfo(float).tiny))
-        parts = [above, below] if self.with_below else [above]
-        words = [np.rint(p * (shrink / self.unit)[:, None, None]) for p in parts]
+        factors = (shrink / self.unit)[:, None, None]
+        size = totals.above.size
+        words = np.empty(size * len(parts) + len(objectives), dtype=np.int64)
+        whole = np.empty_like(totals.above)
+        for k, part in enumerate(parts):
+            np.rint(np.multiply(part, factors, out=whole), out=whole)
+            words[k * size : (k + 1) * size].reshape(part.shape)[...] = whole
         cap = np.minimum(objectives, most / self.unit * self.objective_unit)
-        words.append(np.rint(cap / self.objective_unit))
-        flat = [word.ravel().astype(np.int64) for word in words]
-        return np.concatenate(flat).view(np.uint64)
+        words[len(parts) * size :] = np.rint(cap / self.objective_unit)
+        return words.view(np.uint64)
 
     def decode(self, words: Words, n_starts: int) -> BetaTotals:
         """Return the totals from the sum of all agents' words."""
@@ -215,7 +220,7 @@ class BetaNumbers:
         values = words.view(np.int64).astype(np.float64)
         size = n_starts * K * F
         above = values[:size].reshape(n_starts, K, F) * self.unit
-        below = np.zeros_like(above)
+        below = above[:0]
         if self.with_below:
             below = values[size : 2 * size].reshape(n_starts, K, F) * self.unit
         return BetaTotals(above, below, values[-n_starts:] * self.objective_unit)

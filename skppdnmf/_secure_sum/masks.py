@@ -184,9 +184,11 @@ class PairwiseMasks:
         """Encrypt or decrypt one message between two agents, which is the same."""
         nonce = message_number.to_bytes(8, "big") + bytes(8)
         cipher = self._stream(self._link_seeds[other], nonce)
-        target = bytearray(words.nbytes + SLACK_BYTES)
-        cipher.update_into(words.astype("<u8", copy=False).data.cast("B"), target)
-        return np.frombuffer(target, dtype="<u8", count=len(words))
+        target = np.empty(len(words) + -(-SLACK_BYTES // 8), dtype="<u8")
+        cipher.update_into(
+            words.astype("<u8", copy=False).data.cast("B"), target.data.cast("B")
+        )
+        return target[: len(words)]
 
     def mask(
         self,
