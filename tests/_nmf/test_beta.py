@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.decomposition._nmf import _beta_divergence
@@ -165,3 +165,21 @@ def test_degenerate_samples():
     assert np.isfinite(W).all()
     nothing = np.full((1, 3), np.nan)
     assert_allclose(solve_beta(nothing, H, 1.0, 0, 0, True), 0)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_sparse_samples_of_any_length_do_not_depend_on_the_others(missing):
+    rng = np.random.default_rng(4)
+    X = rng.poisson(1.0, (60, 90)) * (rng.random((60, 90)) < rng.random((60, 1)))
+    X[7] = 0
+    X, (_, H) = sparse.csr_matrix(X.astype(float)), factors(n_features=90)
+    W = solve_beta(X, H, 1.0, 0.0, 0.0, missing)
+    alone = np.vstack([solve_beta(X[i], H, 1.0, 0.0, 0.0, missing) for i in range(60)])
+    assert_array_equal(alone, W)
+    assert not W[7].any()
+    dense = X.toarray()
+    plain = np.where(dense > 0, dense, np.nan) if missing else dense
+    samples = BetaSamples.of(plain, 1.0, missing)
+    expected = solve_beta(plain, H, 1.0, 0.0, 0.0, missing)
+    reached = samples.divergences(expected, H)
+    assert_allclose(samples.divergences(W, H), reached, rtol=1e-6, atol=1e-9)
