@@ -443,8 +443,8 @@ def solve_beta(
         for start in range(0, X.shape[0], _BATCH):
             rows = slice(start, min(start + _BATCH, X.shape[0]))
             x, mask, n = *_padded(X[rows], missing), rows.stop - start
-            given = x, mask, mask.sum(axis=1), DenseProducts(unit), 0.0
-            w = _solve_block(*given, sizes[used], beta, l1, l2)[:n]
+            counts, dense = mask.sum(axis=1), DenseProducts(unit)
+            w = _solve_block(x, mask, counts, dense, 0.0, sizes[used], beta, l1, l2)[:n]
             W[rows, used] = w / sizes[used]
     return W
 
