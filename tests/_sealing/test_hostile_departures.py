@@ -9,7 +9,12 @@ from _sums import RARE, p_uniform
 
 from skppdnmf._agent import Departure
 from skppdnmf._sealing.agent import HELLO
-from skppdnmf.exceptions import DropoutError, TranscriptMismatchError
+from skppdnmf.exceptions import (
+    DropoutError,
+    ForgedMessageError,
+    ReplayedMessageError,
+    TranscriptMismatchError,
+)
 from skppdnmf.exchange import SUM_UP, SealedAgent
 
 SIZES = (4, 3, 5, 2, 3)
@@ -198,3 +203,44 @@ def test_without_masks_and_seals_the_last_to_speak_knows_all_others(monkeypatch)
     assert heard
     for sender, words in heard.items():
         np.testing.assert_array_equal(words, expected[sender])
+
+
+def of_another_epoch(agents, rewritten):
+    """Instead of the first sealed envelope of an epoch that of the one before."""
+    before, done = [], []
+
+    def meddle(envelope):
+        if (envelope.sender, envelope.receiver) != (1, 0) or envelope.kind == HELLO:
+            return [envelope]
+        if envelope.body[1] == 0:
+            before.append(envelope)
+            return [envelope]
+        if done:
+            return [envelope]
+        done.append(envelope)
+        old = before[0]
+        if rewritten:
+            old = old._replace(body=envelope.body[:2] + old.body[2:])
+        return [old]
+
+    run = carry(agents, meddle, told(agents, dict.fromkeys((0, 1, 2, 3), (4,))))
+    assert done
+    return run
+
+
+@pytest.mark.parametrize("make", [sums, ledgers])
+@pytest.mark.parametrize("rewritten", [False, True])
+def test_what_was_recorded_in_another_epoch_is_refused(make, rewritten):
+    run = of_another_epoch(make(), rewritten)
+    expected = ForgedMessageError if rewritten else ReplayedMessageError
+    assert run.refused == {0: expected}
+    assert run.finished == []
+
+
+def test_without_seals_what_is_of_another_epoch_is_taken(monkeypatch):
+    """The positive control: an amount counts twice, and another not at all."""
+    switch_off(monkeypatch, "seals", "counters", "comparison")
+    agents = ledgers()
+    assert of_another_epoch(agents, True).refused == {}
+    taken = [amount for sender, amount in agents[0].agent.taken if sender == 1]
+    assert len(taken) > len(set(taken))

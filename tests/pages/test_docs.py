@@ -336,4 +336,8 @@ def test_every_test_that_a_page_names_exists():
     rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
     assert rows
     assert [row for row in rows if not re.search(r"`test_\w+` \|$", row)] == []
+    # With its positive control, or no measure that could be switched off.
+    off = r"`test_(without|it_goes|noise|all_others)\w+`|no measure"
+    control = rf"\| ({off}) \| `test_\w+` \|$"
+    assert [row for row in rows if not re.search(control, row)] == []
     assert sorted(named - defined) == []
