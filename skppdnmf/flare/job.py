@@ -99,6 +99,12 @@ class JobSpec:
             raise ValueError(f"the job's parameters: {error}") from error
         estimator._validate_params()
         _check_protocol(estimator)
+        if self.resume is not None and not protocol_of(estimator).agrees:
+            raise ValueError(
+                f"resume with protocol={estimator.protocol!r}: each site has a left "
+                "factor of its own there, and none to start again from is agreed; use "
+                '"secure-sum"'
+            )
         return estimator
 
     def asked(self, n_sites: int) -> Job:

@@ -60,6 +60,11 @@ class LocalEnv(PocEnv):
         FederationError
             If they do not connect.
         """
+        self.provision()
+        self.start()
+
+    def provision(self) -> None:
+        """Make the workspaces of the server and the sites anew."""
         if self._check_poc_running():
             self.stop(clean_up=True)
         prepare_poc_provision(
@@ -73,6 +78,15 @@ class LocalEnv(PocEnv):
         )
         for local in self.participants():
             allow_classes(local / "local")
+
+    def start(self) -> None:
+        """Start the server and the sites, and wait until all have connected.
+
+        Raises
+        ------
+        FederationError
+            If they do not connect.
+        """
         _start_poc(
             poc_workspace=self.poc_workspace,
             gpu_ids=self.gpu_ids,

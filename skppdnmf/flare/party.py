@@ -44,7 +44,7 @@ from ..exceptions import (
 )
 from .frames import Answer, Failure, join, split
 from .job import JobSpec
-from .results import Results, read_checkpoint
+from .results import Results, last_iteration, read_checkpoint
 
 # Whose messages say nothing of anybody's data.
 _PUBLIC = (
@@ -108,15 +108,20 @@ class SiteParty:
         """
         return self._guard(lambda: self._offer(json.loads(order)))
 
-    def prepare(self) -> bytes:
+    def prepare(self, order: bytes = b"{}") -> bytes:
         """Read the data and build the agent.
+
+        Parameters
+        ----------
+        order : bytes
+            JSON with ``iteration``, from which a run that has died starts again.
 
         Returns
         -------
         bytes
             An `Answer`.
         """
-        return self._guard(self._prepare)
+        return self._guard(lambda: self._prepare(json.loads(order).get("iteration")))
 
     def start(self) -> bytes:
         """Let the agent begin."""
@@ -245,9 +250,15 @@ class SiteParty:
         if results.exists():
             raise FederationError(f"run {self.run.hex()} has been here before")
         self._members = list(range(len(self.sites)))
-        return Answer([])
+        if self.spec.resume is None:
+            return Answer([])
+        try:
+            iteration = last_iteration(self.folder.results, self.spec.resume)
+        except ValueError as error:
+            raise FederationError(f"{self.folder.name}: {error}") from error
+        return Answer([], iteration)
 
-    def _prepare(self) -> Answer:
+    def _prepare(self, iteration: int | None) -> Answer:
         """Read the data, and build the agent behind its seals."""
         spec, folder = self.spec, self.folder
         self._identity = Identity.load(folder.identity, self._passphrase)
@@ -261,7 +272,12 @@ class SiteParty:
         self._X = X
         self._squared_norm = squared_norm(X)
         if spec.resume is not None:
-            estimator.set_params(init=read_checkpoint(folder.results, spec.resume))
+            # Whatever the relay says: all sign what they start from.
+            try:
+                agreed = read_checkpoint(folder.results, spec.resume, iteration)
+            except ValueError as error:
+                raise FederationError(f"{folder.name}: {error}") from error
+            estimator.set_params(init=agreed)
         init = estimator.init
         K, init = check_start(
             estimator.n_components, init, X.shape[1], type(estimator).__name__
@@ -423,3 +439,14 @@ class SiteParty:
         finally:
             self._lock.release()
         return self.ended is not None
+
+    def cut_off(self, reason: str) -> None:
+        """End the run where no relay will, unless it has ended.
+
+        Parameters
+        ----------
+        reason : str
+            Why there is no relay any more.
+        """
+        with self._lock:
+            self._end(f"{RelayLostError.__name__}: {self.folder.name}: {reason}")

@@ -90,6 +90,7 @@ class NMFRecipe(CollabRecipe):
             bool(seeded_masks),
             resume,
         )
+        self.spec.estimator()
         text = self.spec.to_text()
         super().__init__(
             job_name=name,

@@ -26,7 +26,7 @@ from .job import JobSpec
 
 COMPONENTS = "components.npz"
 RIGHT_FACTOR = "right_factor.npy"
-CHECKPOINT = "checkpoint.npy"
+CHECKPOINT = "checkpoint.npz"
 AGREEMENT = "agreement.json"
 
 
@@ -80,6 +80,7 @@ class Results:
         """Take an iteration: its left factor is on the disk when this returns."""
         self.n_bytes += n_bytes
         self.n_exchanges = report.n_exchanges
+        before = report.H if self._H is None else self._H
         self._H = report.H
         seconds = time.perf_counter() - self._started
         self._rows.append(
@@ -92,7 +93,14 @@ class Results:
                 self.n_bytes,
             )
         )
-        _replace(self.folder / CHECKPOINT, _npy(report.H))
+        # Of two sites that are cut off one may be an iteration ahead, and no more: the
+        # next sum needs all. With the one before they have one in common.
+        checkpoint = {
+            "components": report.H,
+            "before": before,
+            "iteration": np.array(len(self._rows)),
+        }
+        _replace(self.folder / CHECKPOINT, _npz(checkpoint))
 
     def write(self, X: Any, agreement: Any) -> None:
         """Write components, the site's own right factor, and what all have signed.
@@ -210,8 +218,8 @@ def load(path: str | os.PathLike[str]) -> PrivateDistributedNMF:
     return model
 
 
-def read_checkpoint(results: Path, run: str) -> NDArray[np.floating]:
-    """Return the last left factor that was agreed in a run.
+def last_iteration(results: Path, run: str) -> int:
+    """Return how many iterations of a run a site has the left factor of.
 
     Parameters
     ----------
@@ -222,6 +230,32 @@ def read_checkpoint(results: Path, run: str) -> NDArray[np.floating]:
 
     Returns
     -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If the run has left none here.
+    """
+    return int(_checkpoint(results, run)["iteration"])
+
+
+def read_checkpoint(
+    results: Path, run: str, iteration: int | None = None
+) -> NDArray[np.floating]:
+    """Return the left factor that was agreed in an iteration of a run.
+
+    Parameters
+    ----------
+    results : Path
+        Where the site keeps its runs.
+    run : str
+        Hexadecimal digits that name the run.
+    iteration : int or None, default=None
+        The last that the site has, or the one before; None for the last.
+
+    Returns
+    -------
     ndarray of shape (K, n_features)
 
     Raises
@@ -229,11 +263,26 @@ def read_checkpoint(results: Path, run: str) -> NDArray[np.floating]:
     ValueError
         If the run has left none here.
     """
+    read = _checkpoint(results, run)
+    last = int(read["iteration"])
+    if iteration in (None, last):
+        return read["components"]
+    if iteration == last - 1 and last > 1:
+        return read["before"]
+    raise ValueError(
+        f"resume={run!r}: iteration {iteration} is not among what is kept of that run "
+        f"here, which ends with iteration {last}; a site that is behind takes the "
+        f"{CHECKPOINT} of another"
+    )
+
+
+def _checkpoint(results: Path, run: str) -> dict[str, NDArray[Any]]:
+    """Return what a run has left here to start again from."""
     file = results / run / CHECKPOINT
     if not re.fullmatch(r"[0-9a-f]{32}", run) or not file.is_file():
         raise ValueError(f"resume={run!r}: that run has left no checkpoint here")
-    with file.open("rb") as opened:
-        return np.lib.format.read_array(opened, allow_pickle=False)
+    with np.load(file, allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
 
 
 def _npy(array: Any) -> bytes:

@@ -184,8 +184,11 @@ class Run:
         failure: Exception | None = None
         try:
             order = {key: self._state[key] for key in ("run", "sites")}
-            self._all("offer", json.dumps(order).encode())
-            self._all("prepare")
+            answers = self._all("offer", json.dumps(order).encode())
+            # The last iteration that all have; 0 where there is nothing to go on from.
+            begin = min(answer.iteration for answer in answers)
+            order = {"iteration": begin} if begin else {}
+            self._all("prepare", json.dumps(order).encode())
             self._carry()
         except Exception as error:
             failure = error
@@ -200,19 +203,22 @@ class Run:
         if returned:
             (self._folder / COMPONENTS).write_bytes(mean_of(returned))
 
-    def _all(self, method: str, *given: bytes) -> None:
-        """Ask all sites; one that refuses ends the run."""
+    def _all(self, method: str, *given: bytes) -> list[Answer]:
+        """Ask all sites, and return their answers; one that refuses ends the run."""
         calls = [self._pool.submit(one.ask, method, *given) for one in self._parties]
+        answers: list[Answer] = []
         failures: list[Exception] = []
         for party, call in zip(self._parties, calls, strict=True):
             try:
                 answer = Answer.from_bytes(call.result())
+                answers.append(answer)
                 if answer.failure is not None:
                     failures.append(error_of(party.name, answer.failure))
             except Exception as error:  # noqa: PERF203 - there are a few sites
                 failures.append(error)
         if failures:
             raise FederationError("; ".join(map(str, failures))) from failures[0]
+        return answers
 
     def _carry(self) -> None:
         """Carry envelopes until all sites have finished."""

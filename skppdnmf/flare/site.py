@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from nvflare.apis.fl_constant import FLMetaKey
+from nvflare.apis.job_launcher_spec import JobReturnCode
 from nvflare.collab import collab
 
 from .._files.errors import CommandError
@@ -44,6 +46,10 @@ class Site:
     def open(self) -> None:
         """Find the site's folder; what is wrong with it is said when asked."""
         quieten()
+        job_id = collab.fl_ctx.get_job_id()
+        self._outcome = Path(collab.workspace.get_run_dir(job_id))
+        self._outcome /= FLMetaKey.PROCESS_RC_FILE
+        leave_to_the_relay(self._outcome)
         try:
             folder = find_folder(collab.site_name, collab.workspace)
             passphrase = os.environ.get(PASSPHRASE_VARIABLE)
@@ -64,9 +70,9 @@ class Site:
         return self._ask("offer", order)
 
     @collab.publish
-    def prepare(self) -> bytes:
+    def prepare(self, order: bytes) -> bytes:
         """As `SiteParty.prepare`."""
-        return self._ask("prepare")
+        return self._ask("prepare", order)
 
     @collab.publish
     def start(self) -> bytes:
@@ -92,7 +98,8 @@ class Site:
     def close(self) -> None:
         """End a run that FLARE ends."""
         if self._party is not None:
-            self._party.watch(-1.0)
+            self._party.cut_off("FLARE has ended the job before the relay has")
+        self._outcome.unlink(missing_ok=True)
 
     def _ask(self, method: str, *given: bytes) -> bytes:
         """Let the site's part answer, if it is the relay that asks."""
@@ -122,6 +129,21 @@ class Site:
             signal = fl_ctx.get_run_abort_signal()
             if signal is not None:
                 signal.trigger(True)
+
+
+def leave_to_the_relay(outcome: Path) -> None:
+    """Have FLARE's client report nothing if this process dies.
+
+    Its server would end the run at all sites at once, whatever the job says of sites
+    that drop out. The relay finds out by itself, and decides.
+
+    Parameters
+    ----------
+    outcome : Path
+        Where FLARE looks for the process's own word on how it ended.
+    """
+    outcome.parent.mkdir(parents=True, exist_ok=True)
+    outcome.write_text(f"{int(JobReturnCode.UNKNOWN)}\n")
 
 
 def find_folder(name: str, workspace: Any) -> SiteFolder:

@@ -250,19 +250,28 @@ def test_the_first_feature_that_differs_is_named(tmp_path, columns, match, named
     fails(run, f"FeatureMismatchError: .*{match}")
 
 
-def test_a_run_that_died_starts_again_from_its_checkpoint(tmp_path):
+def checkpoint(folder):
+    with np.load(folder / "checkpoint.npz") as archive:
+        return dict(archive)
+
+
+@pytest.mark.parametrize("after", range(9, 15))
+def test_a_run_that_died_starts_again_from_its_checkpoint(tmp_path, after):
+    """Wherever it was cut off: from the last left factor that all have."""
     X = samples()
     root = make_sites(tmp_path / "sites", X)
-    run, direct = federate(root, job(), tmp_path / "relay", losing("site-2", 10))
+    run, direct = federate(root, job(), tmp_path / "relay", losing("site-2", after))
     fails(run, "site-2 cannot be reached")
     died = run.progress()["run"]
-    folders = direct.results(died)
-    left = np.load(folders["site-1"] / "checkpoint.npy")
-    for name in ("site-3", "site-4"):
-        assert_array_equal(np.load(folders[name] / "checkpoint.npy"), left)
+    kept = [checkpoint(folder) for folder in direct.results(died).values()]
+    iterations = [int(one["iteration"]) for one in kept]
+    assert max(iterations) - min(iterations) <= 1
+    left = kept[iterations.index(min(iterations))]["components"]
+    for one, iteration in zip(kept, iterations, strict=True):
+        same = one["components" if iteration == min(iterations) else "before"]
+        assert_array_equal(same, left)
+    for name in ("site-1", "site-3", "site-4"):
         assert "cannot be reached" in last(root, name)["error"]
-    # The lost one may be an iteration behind; its operator takes another's.
-    np.save(folders["site-2"] / "checkpoint.npy", left)
     run, direct = federate(root, job(resume=died), tmp_path / "relay2")
     run.to_the_end()
     assert run.progress()["run"] != died
@@ -271,15 +280,54 @@ def test_a_run_that_died_starts_again_from_its_checkpoint(tmp_path):
     assert_array_equal(resumed.components_, expected.components_)
 
 
-def test_sites_with_other_checkpoints_do_not_begin(tmp_path):
-    root = make_sites(tmp_path / "sites")
-    died = "ab" * 16
-    for k, name in enumerate(NAMES):
-        folder = root / name / "results" / died
+def keep(root, run, **kept):
+    for name in NAMES:
+        folder = root / name / "results" / run
         folder.mkdir(parents=True)
-        np.save(folder / "checkpoint.npy", 1.0 + np.eye(3, 12) * (k == 3))
-    run, _ = federate(root, job(resume=died), tmp_path / "relay")
+        H = np.ones((3, 12))
+        np.savez(folder / "checkpoint.npz", components=H, before=H, iteration=5)
+    for name, arrays in kept.items():
+        file = root / name / "results" / run / "checkpoint.npz"
+        file.unlink()
+        if arrays is not None:
+            np.savez(file, **arrays)
+
+
+@pytest.mark.parametrize(
+    ("kept", "match"),
+    [
+        ({"components": 1 + np.eye(3, 12), "iteration": 5}, "FactsMismatch.*starts"),
+        ({"components": np.ones((3, 12)), "iteration": 2}, "ends with iteration 5; a"),
+        (None, "site-4: resume='abab.*has left no checkpoint here"),
+    ],
+    ids=["others", "far behind", "none"],
+)
+def test_sites_with_other_checkpoints_do_not_begin(tmp_path, kept, match):
+    root = make_sites(tmp_path / "sites")
+    keep(root, "ab" * 16, **{"site-4": kept})
+    run, _ = federate(root, job(resume="ab" * 16), tmp_path / "relay")
+    fails(run, match)
+
+
+def test_a_relay_cannot_have_sites_start_from_different_iterations(tmp_path):
+    root = make_sites(tmp_path / "sites")
+    H = np.ones((3, 12))
+    keep(root, "ab" * 16)
+    archive = {"components": H, "before": H + np.eye(3, 12), "iteration": 5}
+    keep(root, "cd" * 16, **dict.fromkeys(NAMES, archive))
+
+    def meddle(name, method, given, call):
+        if name == "site-2" and method == "prepare":
+            return call(b'{"iteration": 4}')
+        return call(*given)
+
+    run, _ = federate(root, job(resume="cd" * 16), tmp_path / "relay", meddle)
     fails(run, "FactsMismatchError: .*starts")
+
+
+def test_a_consensus_that_died_has_nothing_to_start_again_from():
+    with pytest.raises(ValueError, match="protocol='consensus': each site has a left"):
+        job(CONSENSUS, resume="ab" * 16).estimator()
 
 
 def test_the_others_go_on_without_one_that_is_lost(tmp_path):
@@ -297,7 +345,7 @@ def test_the_others_go_on_without_one_that_is_lost(tmp_path):
         (gone,) = [one for one in events(root, name) if one["event"] == "departed"]
         assert gone["sites"] == ["site-4"]
         assert last(root, name)["members"] == list(NAMES[:3])
-    assert (folders["site-4"] / "checkpoint.npy").exists()
+    assert (folders["site-4"] / "checkpoint.npz").exists()
     assert not (folders["site-4"] / "components.npz").exists()
 
 
