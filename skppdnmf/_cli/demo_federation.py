@@ -46,10 +46,11 @@ def federation(n_sites: int, out: Path, max_iter: int, quiet: bool) -> None:
     require_flare()
     if out.exists() and any(out.iterdir()):
         raise CommandError(f"{out}: is not empty")
+    from ..flare.environment import variables
     from ..flare.recipe import NMFRecipe
     from ..flare.results import load
     from ..flare.site import SITES_VARIABLE
-    from ..flare.submit import local_env, submit_locally, variables
+    from ..flare.submit import local_env, submit_locally
 
     X = load_digits().data
     partition = split_samples(len(X), n_sites)

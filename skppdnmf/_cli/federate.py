@@ -93,6 +93,12 @@ def require_flare() -> None:
     is_flag=True,
     help="Ask for the components; sites whose policy forbids it refuse the job.",
 )
+@click.option(
+    "--weighted", is_flag=True, help="Samples have weights, at sites that name them."
+)
+@click.option(
+    "--missing", is_flag=True, help="Entries may be missing, at sites that allow it."
+)
 @click.option("--resume", metavar="RUN", help="Start from what a run has left.")
 @click.option(
     "--out",
@@ -112,6 +118,8 @@ def federate(
     min_sites: int,
     timeout: float,
     return_components: bool,
+    weighted: bool,
+    missing: bool,
     resume: str | None,
     out: Path | None,
     quiet: bool,
@@ -140,6 +148,8 @@ def federate(
             timeout=timeout,
             return_components=return_components,
             resume=resume,
+            weighted=weighted,
+            missing=missing,
         )
     except ValueError as error:
         raise CommandError(describe(error)) from error

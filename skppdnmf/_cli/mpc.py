@@ -91,7 +91,12 @@ def _prepared(job: MpcJob, site: SiteFolder, quiet: bool) -> Site:
     site.policy.check(
         Job("mpc", len(job.sites), job.n_components, job.n_init, job.max_iter)
     )
-    X = read_samples(site, job.dataset)
+    X, weights = read_samples(site, job.dataset)
+    if weights is not None:
+        raise CommandError(
+            f"{job.dataset}: has weights, which are not for shares; name a data set "
+            "without"
+        )
     features = [str(name) for name in X.columns] if hasattr(X, "columns") else None
     X = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     return Site(

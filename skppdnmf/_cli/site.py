@@ -38,6 +38,8 @@ log = "log.jsonl"              # what was asked, run, refused
 # header = true                # whether the first line holds names
 # rows = "0:500"               # a range of rows, the end not among them
 # where = {{ ward = "A" }}       # rows with this value, in a column that is no feature
+# sample_weight = "count"      # a column, or another file, with the samples' weights
+# missing = true               # whether entries may be missing (empty, nan)
 
 [policy]
 protocols = ["secure-sum"]
@@ -197,11 +199,15 @@ def check(folder: Path) -> None:
             raise CommandError(f"roster.{name}: {describe(error)}") from error
     if not read.datasets:
         raise CommandError(f"{read.path / FILE}: names no data sets")
-    rows: list[tuple[Any, ...]] = [("data set", "rows", "columns", "type")]
+    rows: list[tuple[Any, ...]] = [
+        ("data set", "rows", "columns", "type", "weights", "gaps")
+    ]
     for name in read.datasets:
-        X = read_samples(read, name)
+        X, weights = read_samples(read, name)
         kind = X.dtypes.iloc[0] if hasattr(X, "dtypes") else X.dtype
-        rows.append((name, f"{X.shape[0]:,}", f"{X.shape[1]:,}", str(kind)))
+        size = f"{X.shape[0]:,}", f"{X.shape[1]:,}"
+        missing = read.datasets[name].missing
+        rows.append((name, *size, str(kind), _yes(weights is not None), _yes(missing)))
     click.echo(f"{read.name}: {fingerprint(identity.public)}")
     click.echo(f"trusts: {name_some(list(read.roster)) or 'nobody yet'}")
     click.echo(format_table(rows))

@@ -171,18 +171,39 @@ def _sizes(
     weights: NDArray[np.float64] | None,
 ) -> list[float]:
     """Return what errors are relative to, for each agent."""
+    return [
+        reference_size(setting, part, None if weights is None else weights[rows])
+        for part, rows in zip(parts, partition.samples, strict=True)
+    ]
+
+
+def reference_size(
+    setting: Setting, X: Any, weights: NDArray[np.float64] | None
+) -> float:
+    """Return what the error of an agent is relative to.
+
+    Parameters
+    ----------
+    setting : Setting
+        Of the fit.
+    X : ndarray or sparse matrix of shape (n_i, n_features)
+        The agent's samples.
+    weights : ndarray of shape (n_i,) or None
+        Their weights.
+
+    Returns
+    -------
+    float
+        The square of the samples' norm, or their divergence from their means.
+    """
     beta = beta_of(setting.estimator.beta_loss)
-    sizes = []
-    for part, rows in zip(parts, partition.samples, strict=True):
-        own = np.ones(len(rows)) if weights is None else weights[rows]
-        if beta != 2:
-            samples = BetaSamples.of(part, beta, setting.missing)
-            sizes.append(float(samples.null_divergences() @ own))
-        elif weights is None:
-            sizes.append(squared_norm(zero_filled(part)))
-        else:
-            sizes.append(squared_norm(scale_rows(zero_filled(part), np.sqrt(own))))
-    return sizes
+    if beta != 2:
+        own = np.ones(X.shape[0]) if weights is None else weights
+        samples = BetaSamples.of(X, beta, setting.missing)
+        return float(samples.null_divergences() @ own)
+    if weights is None:
+        return squared_norm(zero_filled(X))
+    return squared_norm(scale_rows(zero_filled(X), np.sqrt(weights)))
 
 
 def _check_departure(partition: Partition, left: list[int]) -> None:

@@ -35,6 +35,28 @@ def missing_entries(estimator: Any, X: Any) -> bool:
     if not missing:
         return False
     what = "sparse_missing=True" if sparse.issparse(X) else "Input X contains NaN"
+    check_missing(estimator, what)
+    n_observed = X.nnz if sparse.issparse(X) else int((~np.isnan(X)).sum())
+    if not n_observed:
+        raise ValueError("no entry of X is observed")
+    return True
+
+
+def check_missing(estimator: Any, what: str) -> None:
+    """Refuse missing entries where nothing fills them.
+
+    Parameters
+    ----------
+    estimator : PrivateDistributedNMF
+        With its parameters, each valid.
+    what : str
+        What says that entries are missing.
+
+    Raises
+    ------
+    ValueError
+        Without sums, or with `epsilon`.
+    """
     if not protocol_of(estimator).sums:
         raise ValueError(
             f'{what}: with protocol="{estimator.protocol}" no entry may be missing; '
@@ -45,10 +67,6 @@ def missing_entries(estimator: Any, X: Any) -> bool:
             f"{what} with epsilon={estimator.epsilon:g}: the account of differential "
             "privacy does not cover missing entries"
         )
-    n_observed = X.nnz if sparse.issparse(X) else int((~np.isnan(X)).sum())
-    if not n_observed:
-        raise ValueError("no entry of X is observed")
-    return True
 
 
 def check_uses(estimator: Any, **given: Any) -> None:

@@ -160,6 +160,11 @@ class DataSet:
         A range such as "0:500", counted from 0, its end not among them.
     where : mapping from str to str or int
         A column that is no feature, and the value that it has in the rows used.
+    sample_weight : str or None, default=None
+        A column that is no feature, or another file, with the weight of each sample;
+        for jobs that ask for weights.
+    missing : bool, default=False
+        Whether entries may be missing; for jobs that take it.
     """
 
     file: str
@@ -168,3 +173,5 @@ class DataSet:
     header: bool | None = None
     rows: str | None = None
     where: dict[str, str | int] = field(default_factory=dict)
+    sample_weight: str | None = None
+    missing: bool = False

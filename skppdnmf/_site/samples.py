@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from .._files.errors import CommandError
@@ -15,7 +16,23 @@ from .folder import SiteFolder
 from .policy import DataSet
 
 
-def read_samples(folder: SiteFolder, dataset: str) -> Any:
+class SiteSamples(NamedTuple):
+    """What a site holds of a data set.
+
+    Parameters
+    ----------
+    X : ndarray, CSR array or pandas.DataFrame of shape (n_samples, n_features)
+        Nonnegative numbers, nan where one is missing; a frame where the columns have
+        names.
+    weights : ndarray of shape (n_samples,) or None
+        Of the samples, if the data set has any.
+    """
+
+    X: Any
+    weights: NDArray[np.float64] | None
+
+
+def read_samples(folder: SiteFolder, dataset: str) -> SiteSamples:
     """Read what a site holds of a data set.
 
     Parameters
@@ -27,8 +44,7 @@ def read_samples(folder: SiteFolder, dataset: str) -> Any:
 
     Returns
     -------
-    ndarray, CSR array or pandas.DataFrame of shape (n_samples, n_features)
-        Finite, nonnegative numbers; a frame where the columns have names.
+    SiteSamples
 
     Raises
     ------
@@ -48,19 +64,32 @@ def read_samples(folder: SiteFolder, dataset: str) -> Any:
             f"datasets.{dataset}.where names {len(given.where)} columns; one is allowed"
         )
     column = next(iter(given.where), None)
-    data = read_data(path, agents=column, drop=given.drop, header=given.header)
+    weight = given.sample_weight
+    if weight is not None and (folder.path / weight).is_file():
+        weight = str(folder.path / weight)
+    data = read_data(
+        path,
+        agents=column,
+        drop=given.drop,
+        header=given.header,
+        sample_weight=weight,
+        allow_missing=given.missing,
+    )
     X = data.X
+    weights = None if data.weights is None else np.array(data.weights)
     if column is not None:
         wanted = str(given.where[column])
         kept = [k for k, label in enumerate(data.agents or []) if str(label) == wanted]
-        X = _rows(X, np.array(kept, dtype=np.intp))
+        rows = np.array(kept, dtype=np.intp)
+        X, weights = _rows(X, rows), None if weights is None else weights[rows]
     if given.columns:
         X = _columns(X, given, dataset)
     if given.rows is not None:
-        X = _rows(X, _range(given.rows, X.shape[0], f"datasets.{dataset}.rows"))
+        rows = _range(given.rows, X.shape[0], f"datasets.{dataset}.rows")
+        X, weights = _rows(X, rows), None if weights is None else weights[rows]
     if not X.shape[0]:
         raise CommandError(f"datasets.{dataset}: no rows of {path} are left")
-    return X
+    return SiteSamples(X, weights)
 
 
 def _rows(X: Any, kept: Any) -> Any:

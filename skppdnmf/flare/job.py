@@ -13,7 +13,9 @@ from scipy import sparse
 
 from .._agent import VERSION
 from .._estimator import PrivateDistributedNMF
+from .._fit.noise import check_privacy
 from .._fit.protocols import protocol_of
+from .._fit.uses import check_missing, check_uses
 from .._paillier.keys import SECURE_KEY_SIZE
 from .._site.policy import Job
 from ..exceptions import ProtocolVersionError
@@ -46,6 +48,10 @@ class JobSpec:
         Whether masks come from the seed, which all know: for rehearsals.
     resume : str or None
         Run whose last agreed left factor is the start.
+    weighted : bool
+        Whether samples have weights; they count as one where a site has none.
+    missing : bool
+        Whether entries may be missing.
     version : str
         Of the protocol.
     """
@@ -57,6 +63,8 @@ class JobSpec:
     return_components: bool = False
     seeded_masks: bool = False
     resume: str | None = None
+    weighted: bool = False
+    missing: bool = False
     version: str = PROTOCOL_VERSION
 
     def to_text(self) -> str:
@@ -99,6 +107,10 @@ class JobSpec:
             raise ValueError(f"the job's parameters: {error}") from error
         estimator._validate_params()
         _check_protocol(estimator)
+        check_privacy(estimator)
+        check_uses(estimator, sample_weight=self.weighted or None)
+        if self.missing:
+            check_missing(estimator, "missing=True")
         if self.resume is not None and not protocol_of(estimator).agrees:
             raise ValueError(
                 f"resume with protocol={estimator.protocol!r}: each site has a left "

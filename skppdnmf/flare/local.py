@@ -20,6 +20,7 @@ from nvflare.tool.poc.poc_commands import (
 )
 
 from ..exceptions import FederationError
+from .environment import variables
 
 # What a site's and the server's `class_allow_list` must hold beside FLARE's own.
 COMPONENT_CLASSES = (
@@ -28,6 +29,10 @@ COMPONENT_CLASSES = (
     "skppdnmf.flare.relay.Relay",
     "skppdnmf.flare.site.Site",
 )
+# How long FLARE's server keeps a job that has ended open for a site that does not say
+# how it ended there; FLARE's own default is 900 seconds.
+OUTCOME_VARIABLE = "NVFLARE_CLIENT_OUTCOME_WAIT_TIMEOUT"
+_OUTCOME_SECONDS = 15.0
 _CONNECT_SECONDS = 60.0
 
 
@@ -87,12 +92,13 @@ class LocalEnv(PocEnv):
         FederationError
             If they do not connect.
         """
-        _start_poc(
-            poc_workspace=self.poc_workspace,
-            gpu_ids=self.gpu_ids,
-            excluded=[self.username],
-            services_list=[],
-        )
+        with variables({OUTCOME_VARIABLE: str(_OUTCOME_SECONDS)}):
+            _start_poc(
+                poc_workspace=self.poc_workspace,
+                gpu_ids=self.gpu_ids,
+                excluded=[self.username],
+                services_list=[],
+            )
         self._wait()
 
     def deploy(self, job: FedJob) -> str:

@@ -17,13 +17,13 @@ import numpy as np
 from .._agent import RUN_ID_BYTES, Address, Departure, Envelope, Report, Step
 from .._data.checks import check_fixed, check_start, validate_samples
 from .._data.graph import make_network
+from .._data.weights import WeightedSamples, check_weights
 from .._federation.features import FEATURES, FeatureAgent
 from .._fit.facts import public_facts
-from .._fit.noise import check_privacy
 from .._fit.protocols import protocol_of
+from .._fit.run import reference_size
 from .._fit.seeds import common_start, draw_seeds
-from .._fit.uses import check_uses
-from .._nmf.admm import squared_norm
+from .._fit.uses import check_positive, missing_entries
 from .._nmf.threads import single_threaded
 from .._protocol import Hooks, Setting
 from .._sealing.agent import SealedAgent
@@ -246,6 +246,12 @@ class SiteParty:
             raise FederationError(
                 f"{self.folder.name} has no data set {self.spec.dataset!r}"
             )
+        held = self.folder.datasets[self.spec.dataset]
+        if held.sample_weight is not None and not self.spec.weighted:
+            raise FederationError(
+                f"{self.folder.name} has weights for {self.spec.dataset!r}, and the "
+                "job asks for none"
+            )
         results = self.folder.results / self.run.hex()
         if results.exists():
             raise FederationError(f"run {self.run.hex()} has been here before")
@@ -262,15 +268,20 @@ class SiteParty:
         """Read the data, and build the agent behind its seals."""
         spec, folder = self.spec, self.folder
         self._identity = Identity.load(folder.identity, self._passphrase)
-        given = read_samples(folder, spec.dataset)
+        given, weights = read_samples(folder, spec.dataset)
         estimator = spec.estimator()
-        check_privacy(estimator)
-        check_uses(estimator)
         X = validate_samples(estimator, given, reset=True)
-        self._rows = X.shape[0]
+        if missing_entries(estimator, X) and not spec.missing:
+            raise FederationError("entries are missing, and the job takes none such")
+        check_positive(estimator, X)
         self._names = list(getattr(estimator, "feature_names_in_", range(X.shape[1])))
         self._X = X
-        self._squared_norm = squared_norm(X)
+        if spec.weighted:
+            given = np.ones(X.shape[0]) if weights is None else weights
+            weights = check_weights(given, X)
+            # Samples of no weight are as good as absent, to the policies as well.
+            X, weights = X[weights > 0], weights[weights > 0]
+        self._rows = X.shape[0]
         if spec.resume is not None:
             # Whatever the relay says: all sign what they start from.
             try:
@@ -295,8 +306,9 @@ class SiteParty:
         )
         if fixed is not None:
             start = np.concatenate([fixed, start[len(fixed) :]])
-        setting = Setting(estimator, network, start, seeds)
+        setting = Setting(estimator, network, start, seeds, spec.weighted, spec.missing)
         plan = protocol.plan(setting)
+        self._size = reference_size(setting, X, weights)
         neighbours = network.neighbours[self.number].tolist()
         keys = {**folder.roster, folder.name: write_public(self._identity.public)}
         roster = Roster({name: keys[name] for name in self.sites})
@@ -314,7 +326,8 @@ class SiteParty:
             del facts["starts"]
         credentials = Credentials(self._identity, roster, self.run, facts)
         hooks = Hooks(observed=False, credentials=lambda number: credentials)
-        inner = plan.build_one(self.number, X, self.sites, self.run, hooks)
+        part = X if weights is None else WeightedSamples(X, weights)
+        inner = plan.build_one(self.number, part, self.sites, self.run, hooks)
         self._inner: Any = inner
         address = Address(
             self.run,
@@ -374,9 +387,9 @@ class SiteParty:
 
     def _relative_error(self, report: Report) -> float:
         """Relative error of the site's own samples."""
-        if not self._squared_norm:
+        if not self._size:
             return 0.0
-        return math.sqrt(max(0.0, report.squared_error) / self._squared_norm)
+        return math.sqrt(max(0.0, report.squared_error) / self._size)
 
     def _finish(self, error: str | None) -> bytes:
         """Write the results, if there are any, and end."""

@@ -40,6 +40,11 @@ class NMFRecipe(CollabRecipe):
     resume : str or None, default=None
         A run that has died: each site starts from the last left factor that it has of
         it, with fresh keys and a new run. It is then no parameter of the job.
+    weighted : bool, default=False
+        Whether samples have weights. A site's `skppdnmf.toml` says where they are; the
+        samples of one that has none count as one each. All learn the sum of weights.
+    missing : bool, default=False
+        Whether entries may be missing, at sites whose `skppdnmf.toml` says so.
     seeded_masks : bool, default=False
         Whether masks follow from `random_state`, so that all know them: under the
         consensus the result is then that of a fit in one process, bit for bit, and
@@ -70,6 +75,8 @@ class NMFRecipe(CollabRecipe):
         timeout: float = 60.0,
         return_components: bool = False,
         resume: str | None = None,
+        weighted: bool = False,
+        missing: bool = False,
         seeded_masks: bool = False,
     ) -> None:
         if min_sites < 2:
@@ -89,6 +96,8 @@ class NMFRecipe(CollabRecipe):
             bool(return_components),
             bool(seeded_masks),
             resume,
+            bool(weighted),
+            bool(missing),
         )
         self.spec.estimator()
         text = self.spec.to_text()

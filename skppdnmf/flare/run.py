@@ -217,7 +217,8 @@ class Run:
             except Exception as error:  # noqa: PERF203 - there are a few sites
                 failures.append(error)
         if failures:
-            raise FederationError("; ".join(map(str, failures))) from failures[0]
+            told = "; ".join(map(describe, failures))
+            raise FederationError(told) from failures[0]
         return answers
 
     def _carry(self) -> None:

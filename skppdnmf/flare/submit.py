@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from nvflare.fuel.flare_api.flare_api import new_secure_session
 from nvflare.recipe import ProdEnv, SimEnv
 
 from ..exceptions import FederationError
+from .environment import variables
 from .follow import follow
 from .local import LocalEnv
 from .recipe import NMFRecipe
@@ -153,18 +153,3 @@ def quiet() -> Iterator[None]:
     """Keep to itself what FLARE prints."""
     with contextlib.redirect_stdout(io.StringIO()):
         yield
-
-
-@contextlib.contextmanager
-def variables(given: dict[str, str]) -> Iterator[None]:
-    """Set environment variables for processes that are started meanwhile."""
-    before = {name: os.environ.get(name) for name in given}
-    os.environ.update(given)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

@@ -17,7 +17,7 @@ TABLE = "ward,a,b,c\nx,1,2,3\ny,4,5,6\nx,7,8,9\nx,0,1,0\n"
 def samples(folder, data, text=TABLE):
     (folder / "t.csv").write_text(text)
     (folder / FILE).write_text(f'name = "s"\n[datasets.t]\nfile = "t.csv"\n{data}')
-    return read_samples(read_folder(folder), "t")
+    return read_samples(read_folder(folder), "t").X
 
 
 def test_columns_and_rows(tmp_path):
@@ -38,7 +38,7 @@ def test_a_matrix(tmp_path):
     (tmp_path / FILE).write_text(
         'name = "s"\n[datasets.m]\nfile = "m.npy"\ncolumns = ["2"]\nrows = ":2"'
     )
-    assert_array_equal(read_samples(read_folder(tmp_path), "m"), X[:2, [2]])
+    assert_array_equal(read_samples(read_folder(tmp_path), "m").X, X[:2, [2]])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from sklearn.datasets import load_digits
 
 from skppdnmf.flare import load
 
-pytestmark = pytest.mark.journey
+# FLARE's server on this machine has one port: federations run one after the other.
+pytestmark = [pytest.mark.journey, pytest.mark.xdist_group("federation")]
 
 
 @pytest.fixture(scope="module")
