@@ -160,7 +160,8 @@ class Federation:
                 ),
             },
         )
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
         self.places = self._lines.get(timeout=DEADLINE)["ready"]
         for name, (_, parameters) in PLANS.items():
             self.submit(name, parameters)
@@ -283,13 +284,14 @@ class Federation:
         except subprocess.TimeoutExpired:
             self._driver.kill()
             self._driver.wait()
-        self._driver.stdout.close()
         deadline = time.monotonic() + 60
         while (left := self.processes("")) and time.monotonic() < deadline:
             time.sleep(0.5)
         described = [" ".join(one.info["cmdline"]) for one in left]
         for one in left:
             one.kill()
+        self._listener.join(timeout=60)
+        self._driver.stdout.close()
         self.link.close()
         return described
 
