@@ -170,10 +170,10 @@ class PrivateDistributedNMF(
         ``||X||^2`` and the number of samples, which scale the rounding and `tol`,
         stay those of all agents.
     fixed_components : array-like of shape (K0, n_features) or None, default=None
-        Known components, such as reference signatures or spectra, under "secure-sum":
-        the first K0 rows of `components_` stay exactly so (up to `normalize`), while
-        the others are learned. K0 is less than `n_components`; of an `init` the first
-        K0 rows are not read.
+        Known components, such as reference signatures or spectra, under "secure-sum"
+        or "mpc": the first K0 rows of `components_` stay exactly so (up to
+        `normalize`), while the others are learned. K0 is less than `n_components`; of
+        an `init` the first K0 rows are not read. Under "mpc" not with penalties.
     beta_loss : float or {"frobenius", "kullback-leibler", "itakura-saito"}, \
             default="frobenius"
         Divergence of X from WH that is minimised under "secure-sum", as in

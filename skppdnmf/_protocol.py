@@ -235,6 +235,8 @@ class FitProtocol(Protocol):
     adds_noise: bool
     # Whether agents learn sums over all samples, for what needs them.
     sums: bool
+    # Whether some components may be known beforehand.
+    fixes: bool
     # Why not, after a semicolon, if there is more to say.
     no_noise: str
 

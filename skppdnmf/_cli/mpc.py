@@ -11,6 +11,7 @@ import click
 import numpy as np
 from scipy import sparse
 
+from .._data.checks import check_fixed
 from .._files.errors import FAILED, CommandError, describe
 from .._mpc.engine import require_spu
 from .._mpc.job import MpcJob, read_job
@@ -99,6 +100,7 @@ def _prepared(job: MpcJob, site: SiteFolder, quiet: bool) -> Site:
         )
     features = [str(name) for name in X.columns] if hasattr(X, "columns") else None
     X = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    check_fixed(job.fixed_components, job.n_components, X.shape[1], "the job")
     return Site(
         job,
         site.name,

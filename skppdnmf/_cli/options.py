@@ -123,7 +123,7 @@ PARAMETERS: dict[str, tuple[click.ParamType, str]] = {
     "fixed_components": (
         Either(MatrixFile(read_numbers), NoneWord()),
         "A file with known components, a row for each, which stay as they are under "
-        "secure-sum while the others are learned.",
+        "secure-sum or mpc while the others are learned.",
     ),
     "beta_loss": (
         Either(

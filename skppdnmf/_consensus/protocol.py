@@ -36,6 +36,7 @@ class Consensus:
     agrees = False
     adds_noise = False
     sums = False
+    fixes = False
     no_noise = ""
 
     def start_scaling(self, estimator: Any) -> str:

@@ -88,9 +88,11 @@ def check_uses(estimator: Any, **given: Any) -> None:
     used = {name: True for name, value in given.items() if value is not None}
     if beta_of(estimator.beta_loss) != 2:
         used[f"beta_loss={estimator.beta_loss!r}"] = True
-    if estimator.fixed_components is not None:
-        used["fixed_components"] = True
     noisy = dict(used)
+    if estimator.fixed_components is not None:
+        noisy["fixed_components"] = True
+        if not protocol_of(estimator).fixes:
+            used["fixed_components"] = True
     if estimator.normalize not in (None, "none"):
         used["normalize"] = estimator.normalize
     if used and not protocol_of(estimator).sums:

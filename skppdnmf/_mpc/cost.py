@@ -91,7 +91,7 @@ def one_factor(rows: int, n_components: int, n_starts: int, penalised: bool) -> 
         sent = sent.and_then(PUBLIC_PRODUCT, square)
     sent = sent.and_then(RECIPROCAL, n_starts * n_components)
     sent = sent.and_then(PRODUCT, n_starts * size).and_then(PRODUCT, n_starts * square)
-    sent = sent.and_then(PUBLIC_PRODUCT, len(MOMENTUM) * n_starts * square)
+    sent = sent.and_then(PUBLIC_PRODUCT, n_starts * square)
     for _ in range(len(MOMENTUM) + 1):
         sent = sent.and_then(PRODUCT, size, n_starts)
         sent = sent.and_then(MAXIMUM, n_starts * size)

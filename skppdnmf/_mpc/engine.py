@@ -179,17 +179,19 @@ def make_programs(settings: MpcSettings, starts: Any) -> Programs:
     n_agents = len(settings.sizes)
     penalised = any(settings.penalties)
     weights = ["weights"] if penalised else []
-    n_samples = sum(settings.sizes)
+    n_samples, n_fixed = sum(settings.sizes), settings.n_fixed
+    fixed = solver.fixed_columns(starts, n_fixed) if n_fixed else None
 
     def begin(*given: Any) -> Any:
         exponents = jnp.concatenate(given[n_agents:])
         parts = given[:n_agents]
         scaled = solver.scaled(jnp, parts, exponents, settings.penalties)
-        return (*scaled, *solver.begun(jnp, n_samples, starts))
+        return (*scaled, *solver.begun(jnp, n_samples, starts, n_fixed))
 
     def iterate(X: Any, *given: Any) -> Any:
-        state, weight, rest = State(*given[:4]), given[4], given[5:]
-        return tuple(solver.iterated(jnp, X, state, weight, *rest))
+        state, weight = State(*given[:4]), given[4]
+        penalties = given[5] if penalised else None
+        return tuple(solver.iterated(jnp, X, state, weight, penalties, fixed))
 
     def best(X: Any, *given: Any) -> Any:
         return solver.best(jnp, X, State(*given[:4]), *given[4:])

@@ -39,6 +39,8 @@ class MpcJob:
         Public seed of the starts.
     alpha_W, alpha_H, l1_ratio : float
         As for `PrivateDistributedNMF`.
+    fixed_components : list of list of float or None
+        As for `PrivateDistributedNMF`; not with penalties.
     timeout : float
         Seconds after which a site that has said nothing is taken for lost.
     """
@@ -54,6 +56,7 @@ class MpcJob:
     alpha_W: float = 0.0  # noqa: N815 - the estimator's names
     alpha_H: float | str = "same"  # noqa: N815
     l1_ratio: float = 0.0
+    fixed_components: list[list[float]] | None = None
     timeout: float = 60.0
 
     def port_of(self, site: str, computing: bool = False) -> str:
@@ -125,6 +128,14 @@ def read_job(path: Path) -> MpcJob:
             f"{path}: parties={parties!r} should be {N_PARTIES} different sites of "
             f"{list(sites)}"
         )
+    if "fixed_components" in given and (
+        given.get("alpha_W") or given.get("alpha_H", "same") not in ("same", 0)
+    ):
+        raise CommandError(
+            f"{path}: fixed_components do not go with alpha_W and alpha_H: beside "
+            "known components penalties depend on the scale of the data, which stays "
+            "secret"
+        )
     return MpcJob(**{**given, "parties": tuple(parties)})
 
 
@@ -170,6 +181,12 @@ _CHECKS: dict[str, Any] = {
     "alpha_W": _is_number,
     "alpha_H": lambda value: value == "same" or _is_number(value),
     "l1_ratio": lambda value: _is_number(value) and value <= 1,
+    "fixed_components": lambda value: (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(row, list) and all(map(_is_number, row)) for row in value)
+        and len({len(row) for row in value}) == 1
+    ),
     "timeout": lambda value: _is_number(value) and value >= 1,
 }
 _WANTED = {
@@ -184,5 +201,6 @@ _WANTED = {
     "alpha_W": _NUMBER,
     "alpha_H": f'"same" or {_NUMBER}',
     "l1_ratio": "a number from 0 to 1",
+    "fixed_components": "a list of rows of numbers of at least 0",
     "timeout": "a number of at least 1",
 }

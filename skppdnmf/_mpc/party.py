@@ -281,9 +281,12 @@ class Site:
             job.max_iter,
             side_by_side(job.max_iter),
             penalties,
+            len(job.fixed_components or ()),
         )
         rng = np.random.RandomState(job.seed)
         starts = np.abs(rng.standard_normal((job.n_init, K, F)))
+        if job.fixed_components is not None:
+            starts[:, : settings.n_fixed] = job.fixed_components
         kept = self._share(holders)
         if self._name in self._parties:
             programs = make_programs(settings, starts)
@@ -303,7 +306,8 @@ class Site:
             opened = self._follow()
         self._link.stop_link()
         check_result(opened["left"])
-        H = components_of(opened["left"][0], opened.get("scale"), n_samples * F)
+        fixed = settings.fixed_of(starts)
+        H = components_of(opened["left"][0], opened.get("scale"), n_samples * F, fixed)
         return Outcome(H, n_samples, account_of(self._opened))
 
     def _share(self, holders: list[str]) -> dict[str, list[Any]]:

@@ -45,7 +45,11 @@ class PlainRun:
             np, [X for X, _ in scaled], exponents, settings.penalties
         )
         self._weights = rest[0] if rest else None
-        self._state = solver.begun(np, len(self._X), starts)
+        self._fixed = settings.fixed_of(starts)
+        self._columns = None
+        if self._fixed is not None:
+            self._columns = solver.fixed_columns(starts, settings.n_fixed)
+        self._state = solver.begun(np, len(self._X), starts, settings.n_fixed)
         self._norm = float(np.linalg.norm(self._X))
         self.n_iterations = 0
         self.index = 0
@@ -62,7 +66,12 @@ class PlainRun:
         settings = self._settings
         weight = solver.weight_of(self.n_iterations, settings.n_iterations)
         self._state = solver.iterated(
-            np, self._X, self._state, np.float32(weight), self._weights
+            np,
+            self._X,
+            self._state,
+            np.float32(weight),
+            self._weights,
+            self._columns,
         )
         self.n_iterations += 1
         several = len(self._state.left) > 1
@@ -84,5 +93,5 @@ class PlainRun:
         """The components as they are, of the start with the least error."""
         scale = self._scale if any(self._settings.penalties) else None
         return solver.components_of(
-            self._state.left[self._leading], scale, self._X.size
+            self._state.left[self._leading], scale, self._X.size, self._fixed
         )

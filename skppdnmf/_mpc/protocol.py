@@ -53,6 +53,7 @@ class MpcProtocol:
     agrees = True
     adds_noise = False
     sums = False
+    fixes = True
     no_noise = _REASON
 
     def start_scaling(self, estimator: Any) -> str:
@@ -140,7 +141,7 @@ def _sizes(partition: Any) -> tuple[int, ...]:
 
 
 def check_parties(estimator: Any, n_agents: int) -> None:
-    """Refuse fewer agents than compute, and what one that is lost would take with it.
+    """Refuse fewer agents than compute, and parameters that cannot go with shares.
 
     Parameters
     ----------
@@ -152,7 +153,8 @@ def check_parties(estimator: Any, n_agents: int) -> None:
     Raises
     ------
     ValueError
-        If there are fewer than three, or fits are to go on without one.
+        If there are fewer than three, fits are to go on without one, or there are
+        known components and penalties.
     """
     if n_agents < N_PARTIES:
         raise ValueError(
@@ -164,6 +166,13 @@ def check_parties(estimator: Any, n_agents: int) -> None:
         raise ValueError(
             f'on_dropout={estimator.on_dropout!r} with protocol="mpc": the shares '
             "of one that computes are lost with it"
+        )
+    penalised = estimator.alpha_W or (estimator.alpha_H != "same" and estimator.alpha_H)
+    if estimator.fixed_components is not None and penalised:
+        raise ValueError(
+            f"fixed_components with alpha_W={estimator.alpha_W:g}, alpha_H="
+            f'{estimator.alpha_H!r} and protocol="mpc": beside known components '
+            "penalties depend on the scale of the data, which stays secret there"
         )
 
 
@@ -183,11 +192,13 @@ def common_starts(setting: Setting, n_samples: int) -> NDArray[np.float64]:
     """
     K, F = setting.start.shape
     n_starts = count_starts(setting.estimator, n_samples, F, K)
-    return random_starts(setting.start, n_starts, setting.seeds.start)
+    fixed = setting.estimator.fixed_components
+    n_fixed = 0 if fixed is None else len(fixed)
+    return random_starts(setting.start, n_starts, setting.seeds.start, n_fixed)
 
 
 def random_starts(
-    first: NDArray[np.float64], n_starts: int, seed: int
+    first: NDArray[np.float64], n_starts: int, seed: int, n_fixed: int = 0
 ) -> NDArray[np.float64]:
     """Return the first start and others drawn as it was.
 
@@ -199,6 +210,8 @@ def random_starts(
         Number of starts.
     seed : int
         Public seed of the random start.
+    n_fixed : int, default=0
+        How many components are known beforehand, the first rows of all starts.
 
     Returns
     -------
@@ -207,6 +220,7 @@ def random_starts(
     rng = np.random.RandomState(seed)
     drawn = np.abs(rng.standard_normal((n_starts, *first.shape)))
     drawn[0] = first
+    drawn[:, :n_fixed] = first[:n_fixed]
     return drawn
 
 
@@ -281,7 +295,8 @@ def _simulated(setting: Setting, parts: Sequence[Any], watch: Watch) -> Computed
         opened = factorised(simulator, programs, settings, after)
         account.update(account_of(simulator.opened))
     check_result(opened["left"])
-    H = components_of(opened["left"][0], opened.get("scale"), X.size)
+    fixed = settings.fixed_of(starts)
+    H = components_of(opened["left"][0], opened.get("scale"), X.size, fixed)
     penalty = right_penalty(float(estimator.alpha_W), float(estimator.l1_ratio), F)
     n_iterations = plain.n_iterations
     error = _error(X, H, penalty, norm)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .._nmf.penalties import left_penalty, left_weight, right_penalty
 from .solver import Penalties
 
@@ -27,12 +30,19 @@ class MpcSettings:
         How many of them follow all starts.
     penalties : Penalties
         In units of the data.
+    n_fixed : int, default=0
+        How many components are known beforehand: the first rows of all starts.
     """
 
     sizes: tuple[int, ...]
     n_iterations: int
     n_side_by_side: int
     penalties: Penalties
+    n_fixed: int = 0
+
+    def fixed_of(self, starts: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Return the known components, if there are any."""
+        return starts[0, : self.n_fixed] if self.n_fixed else None
 
 
 def settings_of(estimator: Any, sizes: tuple[int, ...], n_features: int) -> MpcSettings:
@@ -59,7 +69,10 @@ def settings_of(estimator: Any, sizes: tuple[int, ...], n_features: int) -> MpcS
         n_features,
     )
     n_iterations = int(estimator.max_iter)
-    return MpcSettings(sizes, n_iterations, side_by_side(n_iterations), penalties)
+    fixed = estimator.fixed_components
+    n_fixed = 0 if fixed is None else len(fixed)
+    several = side_by_side(n_iterations)
+    return MpcSettings(sizes, n_iterations, several, penalties, n_fixed)
 
 
 def side_by_side(n_iterations: int) -> int:

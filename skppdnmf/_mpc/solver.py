@@ -27,8 +27,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Momentum of the steps on one factor, after the first.
-MOMENTUM = (0.4, 0.6, 0.7, 0.7)
+# Momentum of the steps on one factor, after the first, in quarters: points ahead are
+# then sums, which are free.
+MOMENTUM = (0.5, 0.5, 0.75, 0.75)
 # Largest weight of the extrapolation between factors, which is reached after so many
 # iterations and kept for the first half of them.
 EXTRAPOLATION = 0.5
@@ -219,7 +220,7 @@ def _looked_up(xp: Any, reached: Any, table: Any) -> Any:
     return (1.0 - reached[0]) * table[0] + between + reached[-1] * table[-1]
 
 
-def begun(xp: Any, n_samples: int, starts: Any) -> State:
+def begun(xp: Any, n_samples: int, starts: Any, n_fixed: int = 0) -> State:
     """Return where the iteration begins.
 
     Parameters
@@ -230,6 +231,8 @@ def begun(xp: Any, n_samples: int, starts: Any) -> State:
         n.
     starts : ndarray of shape (S, K, F)
         Common starts of the left factor; public.
+    n_fixed : int, default=0
+        How many of their first rows are kept.
 
     Returns
     -------
@@ -238,13 +241,48 @@ def begun(xp: Any, n_samples: int, starts: Any) -> State:
     starts = np.asarray(starts, dtype=np.float64)
     norms = np.sqrt(np.einsum("skf,skf->s", starts, starts))
     left = (starts / norms[:, None, None]).transpose(0, 2, 1).astype(np.float32)
+    if n_fixed:
+        left[:, :, :n_fixed] = fixed_columns(starts, n_fixed)
     right = xp.zeros((len(starts), n_samples, starts.shape[1]), dtype=np.float32)
     left = xp.asarray(left)
     return State(left, left, right, right)
 
 
+def fixed_columns(starts: Any, n_fixed: int) -> Any:
+    """Return the columns of the left factor that are kept; public.
+
+    Parameters
+    ----------
+    starts : ndarray of shape (S, K, F)
+        Common starts, alike in their first rows.
+    n_fixed : int
+        How many of these are kept.
+
+    Returns
+    -------
+    ndarray of shape (F, n_fixed), dtype float32
+        Each of norm one: their weight is the right factor's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skppdnmf._mpc.solver import fixed_columns
+    >>> fixed_columns(np.array([[[3.0, 4.0], [1.0, 1.0]]]), 1).T
+    array([[0.6, 0.8]], dtype=float32)
+    """
+    rows = np.asarray(starts, dtype=np.float64)[0, :n_fixed]
+    rows = rows / rows.max(axis=1, keepdims=True)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows.T.astype(np.float32)
+
+
 def iterated(
-    xp: Any, X: Any, state: State, weight: Any, weights: Any | None = None
+    xp: Any,
+    X: Any,
+    state: State,
+    weight: Any,
+    weights: Any | None = None,
+    fixed: Any | None = None,
 ) -> State:
     """Do one iteration of block coordinate descent.
 
@@ -260,6 +298,8 @@ def iterated(
         Of the extrapolation; public.
     weights : array of shape (4,) or None, default=None
         The penalties.
+    fixed : ndarray of shape (F, n_fixed) or None, default=None
+        The first columns of the left factor, if they are known; public.
 
     Returns
     -------
@@ -270,30 +310,46 @@ def iterated(
     )
     new = _solved(xp, X, state.left_ahead, state.right_ahead, right_l1, right_l2)
     right, right_ahead = new, _ahead(xp, new, state.right, weight)
-    new = _solved(xp, X.T, right_ahead, state.left_ahead, left_l1, left_l2)
+    new = _solved(xp, X.T, right_ahead, state.left_ahead, left_l1, left_l2, fixed)
     return State(new, _ahead(xp, new, state.left, weight), right, right_ahead)
 
 
-def _solved(xp: Any, X: Any, other: Any, factor: Any, l1: Any, l2: Any) -> Any:
+def _solved(
+    xp: Any, X: Any, other: Any, factor: Any, l1: Any, l2: Any, fixed: Any = None
+) -> Any:
     """Solve for one factor given the other, by a few steps; rows are X's."""
     n_components = other.shape[2]
     identity = np.eye(n_components, dtype=np.float32)
-    # One product for the Gram matrix and the linear term.
-    rows = [xp.concatenate([X, one.T], axis=0) @ one for one in other]
-    products = xp.stack([row[: X.shape[0]] for row in rows]) - l1
-    gram = xp.stack([row[X.shape[0] :] for row in rows]) + l2 * identity
+    # One product for the Gram matrix and the linear term; flat times wide, which SPU
+    # multiplies in a third of the time.
+    rows = [one.T @ xp.concatenate([X.T, one], axis=1) for one in other]
+    products = xp.stack([row[:, : X.shape[0]].T for row in rows]) - l1
+    gram = xp.stack([row[:, X.shape[0] :] for row in rows]) + l2 * identity
     step = 1.0 / (xp.sum(gram, axis=1) + RIDGE)
     target = products * step[:, None, :]
     keep = identity - gram * step[:, None, :]
-    # With momentum both the last points are carried on in one product.
-    momentum = np.array(MOMENTUM, dtype=np.float32)[:, None, None, None]
-    again = momentum * keep[None]
-    both = xp.concatenate([keep[None] + again, -again], axis=2)
-    before, now = factor, _positive(xp, _products(xp, factor, keep) + target)
-    for matrix in both:
-        pair = xp.concatenate([now, before], axis=2)
-        before, now = now, _positive(xp, _products(xp, pair, matrix) + target)
+
+    def after(point: Any, matrix: Any) -> Any:
+        moved = _positive(xp, _products(xp, point, matrix) + target)
+        return moved if fixed is None else _kept(xp, moved, fixed)
+
+    before, now = factor, after(factor, keep)
+    # Four times the point ahead, by sums alone, which are free and exact.
+    quarter = keep * np.float32(0.25)
+    for momentum in MOMENTUM:
+        change = now - before
+        twice = now + now
+        point = twice + twice
+        for _ in range(round(4 * momentum)):
+            point = point + change
+        before, now = now, after(point, quarter)
     return now
+
+
+def _kept(xp: Any, factor: Any, fixed: Any) -> Any:
+    """Put known columns in front of those that have been found."""
+    known = xp.stack([xp.asarray(fixed)] * factor.shape[0])
+    return xp.concatenate([known, factor[:, :, fixed.shape[1] :]], axis=2)
 
 
 def _ahead(xp: Any, new: Any, old: Any, weight: Any) -> Any:
@@ -342,7 +398,9 @@ def best(xp: Any, X: Any, state: State, weights: Any | None = None) -> Any:
     return xp.argmin(xp.stack(values))
 
 
-def components_of(left: Any, exponents: Any | None, size: int) -> Any:
+def components_of(
+    left: Any, exponents: Any | None, size: int, fixed: Any | None = None
+) -> Any:
     """Return the components from what was opened.
 
     Parameters
@@ -354,12 +412,16 @@ def components_of(left: Any, exponents: Any | None, size: int) -> Any:
         the components have about unit norm.
     size : int
         n F.
+    fixed : ndarray of shape (n_fixed, F) or None, default=None
+        The first components, if they are known, as they were given.
 
     Returns
     -------
     ndarray of shape (K, F), dtype float64
     """
     H = np.maximum(np.asarray(left, dtype=np.float64).T, 0.0)
+    if fixed is not None:
+        H[: len(fixed)] = fixed
     if exponents is None:
         return H
     largest, power = (float(value) for value in np.rint(exponents))

@@ -44,6 +44,7 @@ class SecureSumProtocol:
     agrees = True
     adds_noise = True
     sums = True
+    fixes = True
     no_noise = ""
 
     def start_scaling(self, estimator: Any) -> str:

@@ -318,7 +318,7 @@ def _study(
         return model.set_params(protocol=SECURE_SUM, max_iter=max_iter), True
     if protection == SHARES:
         # For who holds what; the factorisation itself is the estimator's.
-        public = ("partition", "adjacency", "init", "random_state")
+        public = ("partition", "adjacency", "init", "random_state", "fixed_components")
         given = {name: getattr(model, name) for name in public}
         K = model.n_components
         return PrivateDistributedNMF(K, protocol=SECURE_SUM, max_iter=1, **given), True

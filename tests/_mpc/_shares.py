@@ -32,9 +32,10 @@ def starts_of(n_starts, n_components=3, n_features=8, seed=0):
     return np.abs(rng.standard_normal((n_starts, n_components, n_features)))
 
 
-def settings_for(parts, n_iterations=5, n_side_by_side=2, penalties=None):
+def settings_for(parts, n_iterations=5, n_side_by_side=2, penalties=None, n_fixed=0):
     sizes = tuple(len(part) for part in parts)
-    return MpcSettings(sizes, n_iterations, n_side_by_side, penalties or Penalties())
+    given = penalties or Penalties()
+    return MpcSettings(sizes, n_iterations, n_side_by_side, given, n_fixed)
 
 
 def simulated(parts, starts, settings, configure=None):

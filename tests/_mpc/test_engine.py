@@ -19,7 +19,7 @@ from _shares import (
 
 from skppdnmf._mpc import engine
 from skppdnmf._mpc.cost import computation
-from skppdnmf._mpc.solver import Penalties
+from skppdnmf._mpc.solver import Penalties, fixed_columns
 
 pytestmark = needs_spu
 PENALTIES = Penalties(0.01, 0.02, 0.03, 0.04)
@@ -45,6 +45,29 @@ def test_shares_come_to_the_same_and_nothing_else_is_opened(
     assert distance(found["left"][0], expected._state.left[0]) < 1e-4
     assert int(found.get("index", 0)) == expected.index
     assert engine.account_of(account) == opened
+
+
+def test_known_components_on_shares():
+    parts, starts = parts_of(), starts_of(2)
+    starts[:, :2] = 1e3 * starts[0, :2]
+    settings = settings_for(parts, 5, 2, n_fixed=2)
+    found, _ = simulated(parts, starts, settings)
+    expected = plain(parts, starts, settings)
+    assert distance(found["left"][0], expected._state.left[0]) < 1e-4
+    np.testing.assert_allclose(
+        found["left"][0][:, :2], fixed_columns(starts, 2), atol=1e-6
+    )
+
+
+def test_ten_seeds_come_to_the_same():
+    """In floating point and on shares; whole fits are benchmarks/bench_mpc.py's."""
+    parts = parts_of((9, 8, 7), 6)
+    settings = settings_for(parts, 8)
+    for seed in range(10):
+        starts = starts_of(1, 3, 6, seed)
+        found, _ = simulated(parts, starts, settings)
+        expected = plain(parts, starts, settings)
+        assert distance(found["left"][0].T, expected.components) < 1e-3
 
 
 @pytest.mark.parametrize("scales", [(1, 1e-3, 1e5), (0, 1, 1), (1e-30, 1e30, 1)])

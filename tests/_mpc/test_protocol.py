@@ -106,11 +106,38 @@ def test_penalties_of_the_estimator():
             ValueError,
             "noise on them, added once, would drown them",
         ),
+        ({"normalize": "max"}, ValueError, "normalize='max' with protocol=\"mpc\""),
+        ({"beta_loss": 1}, ValueError, 'beta_loss=1 with protocol="mpc"'),
+        (
+            {"fixed_components": np.ones((1, 8)), "alpha_W": 0.1},
+            ValueError,
+            "fixed_components with alpha_W=0.1",
+        ),
     ],
 )
 def test_what_it_does_not_do_is_refused_by_name(given, error, message):
     with pytest.raises(error, match=message):
         model(**given).fit(X)
+
+
+@needs_spu
+def test_known_components_stay_as_they_are():
+    known = np.random.default_rng(3).exponential(size=(1, 8)) * 1e4
+    given = {"fixed_components": known, "max_iter": 40, "n_init": 2}
+    fitted = model(**given).fit(X)
+    np.testing.assert_array_equal(fitted.components_[:1], known)
+    pooled = model(**{**given, "protocol": "secure-sum", "n_init": 8}).fit(X)
+    assert fitted.reconstruction_err_ < 1.02 * pooled.reconstruction_err_
+    free = model(max_iter=40).fit(X)
+    assert free.reconstruction_err_ < 0.9 * fitted.reconstruction_err_
+
+
+@needs_spu
+def test_weights_and_gaps_are_refused_by_name():
+    with pytest.raises(ValueError, match='sample_weight with protocol="mpc"'):
+        model().fit(X, sample_weight=np.ones(len(X)))
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        model().fit(np.where(np.eye(*X.shape) > 0, np.nan, X))
 
 
 @needs_spu

@@ -162,3 +162,20 @@ def test_without_momentum_a_step_descends(X, left):
     after = np.maximum(right - (right @ gram - X @ left) * step, 0)
     before_error = np.linalg.norm(X - right @ left.T)
     assert np.linalg.norm(X - after @ left.T) <= before_error * (1 + 1e-12)
+
+
+def test_known_components_are_kept_and_the_others_found():
+    """Of exact factors, whatever the scale of those that are known."""
+    rng = np.random.default_rng(2)
+    H = rng.exponential(size=(3, 8)) * (rng.random((3, 8)) < 0.6)
+    parts = np.split(rng.exponential(size=(60, 3)) @ H, 3)
+    known = 1e5 * H[:2]
+    starts = starts_of(2)
+    starts[:, :2] = known
+    settings = settings_for(parts, 400, 20, n_fixed=2)
+    run = plain(parts, starts, settings)
+    np.testing.assert_array_equal(run.components[:2], known)
+    found = run.components[2] / np.linalg.norm(run.components[2])
+    np.testing.assert_allclose(found, H[2] / np.linalg.norm(H[2]), atol=0.02)
+    free = plain(parts, starts, settings_for(parts, 400, 20)).components
+    assert not np.allclose(free[:2] / free[:2].max(), known / known.max(), atol=0.02)

@@ -479,9 +479,12 @@ def test_nothing_but_the_components_is_attacked_on_shares(on_shares):
 def test_the_components_are_those_of_the_fit_on_shares():
     """By its solver, from its starts, whatever protocol records who holds what."""
     X, agents = data(n_samples=20)
-    estimator = model(protocol="mpc", max_iter=8, n_init=3)
+    known = np.ones((1, X.shape[1]))
+    given = {"max_iter": 8, "n_init": 3, "fixed_components": known}
+    estimator = model(protocol="mpc", **given)
     held = [X[agents == k] for k in range(4)]
-    found = of_components(record(model(max_iter=1), held), estimator).public
+    in_clear = model(protocol="secure-sum", max_iter=1, fixed_components=known)
+    found = of_components(record(in_clear, held), estimator).public
     settings = settings_of(estimator, tuple(map(len, held)), X.shape[1])
     run = PlainRun(held, found.starts, settings)
     for _ in range(8):
@@ -489,6 +492,7 @@ def test_the_components_are_those_of_the_fit_on_shares():
     assert len(found.starts) == 3
     np.testing.assert_array_equal(found.starts[0], found.start)
     np.testing.assert_array_equal(found.components, run.components)
+    np.testing.assert_array_equal(found.components[:1], known)
 
 
 @pytest.mark.parametrize(
@@ -496,7 +500,7 @@ def test_the_components_are_those_of_the_fit_on_shares():
     [
         ({"epsilon": 1.0, "delta": 1e-5, "clip": 1.0}, "epsilon=1 with protocol="),
         ({"on_dropout": "continue"}, "on_dropout='continue' with protocol="),
-        ({"fixed_components": np.ones((1, 8))}, "fixed_components with protocol="),
+        ({"normalize": "max"}, "normalize='max' with protocol="),
     ],
 )
 def test_what_is_refused_on_shares_is_not_audited(given, message):

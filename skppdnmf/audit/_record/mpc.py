@@ -86,7 +86,10 @@ def of_components(transcript: Transcript, estimator: Any) -> Transcript:
     settings = settings_of(estimator, sizes, F)
     n_starts = count_starts(estimator, sum(sizes), F, K)
     starts = random_starts(
-        public.start, n_starts, draw_seeds(estimator.random_state).start
+        public.start,
+        n_starts,
+        draw_seeds(estimator.random_state).start,
+        settings.n_fixed,
     )
     run = PlainRun(holders, starts, settings)
     for _ in range(settings.n_iterations):
