@@ -29,6 +29,7 @@ from ._attacks.gcd import GcdAttack
 from ._attacks.leakage import Leakage
 from ._attacks.least_squares import JointMaskAttack, LeastSquaresAttack
 from ._attacks.membership import checked_references
+from ._attacks.pooled_simulation import PooledSimulationAttack
 from ._attacks.replay import Replay
 from ._attacks.simulation import SimulationAttack
 from ._record.mpc import check_mpc, of_components
@@ -44,6 +45,7 @@ from ._report import (
     JOINT,
     KNOWN,
     ON_SHARES,
+    POOL,
     PROTECTIONS,
     SECURE_SUM,
     SHARES,
@@ -59,6 +61,8 @@ _STUDY_KEY = 256
 _NO_NOISE = {"epsilon": None, "delta": None, "privacy_unit": "sample"}
 _JOINT_STARTS = {True: 30, False: 4}  # whether the victim has one neighbour
 _TYPICAL_STEPS = 30  # of all stages of a simulation together
+# Of all others, from gradients: starts, and the share of the time that is left.
+_POOLED_STARTS, _POOLED_TIME = 4, 0.1
 _SHARES_ITERATIONS = 60  # the most, if the estimator has another protocol
 _SIMULATED_ROUNDS = (60, 20, 5)  # the most that there is time for
 
@@ -78,9 +82,9 @@ def audit_report(
 
     Under the consensus each agent attacks its neighbours, under the secure sum all
     others. Under secure multi-party computation there are the components alone, from
-    which members and an attribute are looked for; they are those of the same iterations
-    in floating point, so that SPU is not needed. What has nothing to attack there, or
-    is not known to, is listed as not run.
+    which samples, members and an attribute are looked for; they are those of the same
+    iterations in floating point, so that SPU is not needed. What has nothing to attack
+    there is listed as not run.
 
     Parameters
     ----------
@@ -114,9 +118,10 @@ def audit_report(
     -------
     AuditReport
         What was recovered, and what was not run. The attackers are told how many
-        samples their victims hold. Members, an attribute (the first feature that takes
-        just two values) and an agent that drops out (under ``on_dropout="continue"``)
-        are looked for by the agent that holds the most.
+        samples their victims hold. All others' samples as a set (but under the secure
+        sum, where every agent looks for them), members, an attribute (the first feature
+        that takes just two values) and an agent that drops out (under
+        ``on_dropout="continue"``) are looked for by the agent that holds the most.
 
     Raises
     ------
@@ -196,6 +201,9 @@ def audit_report(
             skipped += _study_pool(
                 model, transcript, protection, known, deadline, found, random_state
             )
+            skipped += _pooled(
+                transcript, protection, known, deadline, found, random_state
+            )
             skipped += [
                 Skipped(protection, attack, None, None, reason)
                 for attack, reason in ON_SHARES.items()
@@ -220,9 +228,14 @@ def audit_report(
             reason = "looked for under the masks in use, and under the secure sum"
             skipped += [
                 Skipped(protection, attack, None, None, reason)
-                for attack in STUDIES
+                for attack in (*STUDIES, POOL)
                 if attack != DROPOUT
             ]
+        if protection == own and protection != SECURE_SUM:
+            found |= {POOL: []}
+            skipped += _pooled(
+                transcript, protection, known, deadline, found, random_state
+            )
         leakages[protection] = audit.run() | found
         if protection != SECURE_SUM:
             _eavesdrop(model, X, agents, dither, leakages[protection], random_state)
@@ -303,6 +316,45 @@ def _study_pool(
         deadline.left -= time.perf_counter() - started
     study.run(transcript, results)
     return study.skipped
+
+
+def _pooled(
+    transcript: Transcript,
+    protection: str,
+    references: Any,
+    deadline: Deadline,
+    results: dict[str, list[Leakage]],
+    random_state: int,
+) -> list[Skipped]:
+    """Simulate all others from what the agent with the most samples learns of them.
+
+    Returns what was not run. From the components alone nothing else can be said of
+    single agents.
+    """
+    sizes = {label: transcript.view(label).X.shape[0] for label in transcript.agents}
+    attacker = max(sizes, key=lambda label: sizes[label])
+    named = [label for label in sizes if sizes[label] and label != attacker]
+    targets: list[Label] = [None]
+    if protection == SHARES:
+        targets = [*named, None]
+    names = {True: POOL, False: SIMULATION}
+    reason = deadline.reason if named else "no agent but the attacker holds samples"
+    if not named or deadline.left <= 0:
+        return [
+            Skipped(protection, names[victim is None], attacker, victim, reason)
+            for victim in targets
+        ]
+    started = time.perf_counter()
+    attack = PooledSimulationAttack(
+        n_starts=_POOLED_STARTS,
+        max_seconds=_POOLED_TIME * deadline.left,
+        random_state=random_state,
+        references=references,
+    )
+    for one in attack.run_many(transcript, attacker, targets):
+        results[names[one.victim is None]].append(one)
+    deadline.left -= time.perf_counter() - started
+    return []
 
 
 def _study(

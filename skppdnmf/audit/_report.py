@@ -41,17 +41,11 @@ ATTACKS = (
     EAVESDROPPER,
 )
 
-_NO_PATH = (
-    "attacks the numbers of single iterations; none is known that starts from the "
-    "components alone"
-)
 # What is not run where the components alone are seen, and why.
 ON_SHARES = {
     **dict.fromkeys(
         ANSWER_ATTACKS, "on secret shares neighbours send no masked answers"
     ),
-    SIMULATION: _NO_PATH,
-    POOL: _NO_PATH,
     EAVESDROPPER: "an audit has no links between those that compute",
 }
 # Attacks on what is not there to be attacked.
@@ -262,7 +256,7 @@ class AuditReport:
         share = self.table[attack][column]
         if share is not None:
             return f"{100 * share:.0f} %"
-        elsewhere = _ELSEWHERE.get(column, (POOL, DROPOUT))
+        elsewhere = _ELSEWHERE.get(column, (DROPOUT,))
         return "-" if attack in elsewhere else "not run"
 
     def _verdict(self) -> list[str]:

@@ -2,13 +2,17 @@
 
 import numpy as np
 import pytest
-from _audit import pooled, transcript
+from _audit import SUM, data, model, pooled, transcript
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
 
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf.audit import AgentView, EavesdropperAttack, PooledSimulationAttack, record
+from skppdnmf.audit._attacks.gradient_fit import GradientFit
+from skppdnmf.audit._attacks.gradients import GradientEvidence, Point
+from skppdnmf.audit._attacks.leakage import in_order_of
 from skppdnmf.audit._attacks.pool import Pool
+from skppdnmf.audit._record.mpc import of_components
 
 
 def others(one, attacker):
@@ -244,3 +248,39 @@ def test_with_references_more_samples_are_fitted():
     few = PooledSimulationAttack(n_starts=1, max_steps=1, references=references[:5])
     assert few.run(one, 0).details["fitted"] == 16
     assert PooledSimulationAttack(max_steps=1).run(one, 0).details["fitted"] == 4
+
+
+def test_gradients_that_are_exact_give_the_samples():
+    """The control of what fails below: many points, nothing blurred."""
+    rng = np.random.default_rng(3)
+    H = rng.exponential(size=(3, 8))
+    X = rng.gamma(1.0, size=(20, 3)) @ H + 0.1 * rng.exponential(size=(20, 8))
+    points = []
+    for _ in range(8):
+        solved, left = H * rng.uniform(0.5, 1.5, (2, *H.shape))
+        used = np.ones(H.shape, dtype=bool)
+        point = Point(solved, left, used, np.zeros(H.size))
+        total = GradientEvidence([point], 2).traces(X[:2])[0].sum(axis=0)
+        points.append(point._replace(total=total))
+    problem = GradientFit(GradientEvidence(points, 2), 2)
+    found = problem.run(X[:2] * rng.uniform(0.8, 1.25, (2, 8)), 80)
+    assert found.misfit < 1e-4
+    assert_allclose(in_order_of(found.rows, X[:2]), X[:2], rtol=0.02)
+
+
+@pytest.mark.parametrize("protocol", ["consensus", "mpc"])
+def test_pools_of_other_protocols_are_attacked_and_hold(protocol):
+    """Three samples that the totals of the secure sum give away whole."""
+    X, agents = data()
+    keep = np.flatnonzero((agents == 0) | (np.arange(len(X)) % 20 == 0))
+    given = {"adjacency": "complete", "max_iter": 12}
+    attack = PooledSimulationAttack(n_starts=4)
+    in_clear = model(protocol=SUM, **given)
+    summed = record(in_clear, X[keep], agents[keep])
+    other = of_components(summed, model(protocol="mpc", **given))
+    if protocol == "consensus":
+        other = record(model(**given), X[keep], agents[keep])
+    assert attack.run(summed, 0).recovered > 0.9
+    leakage = attack.run(other, 0)
+    assert (leakage.target, leakage.details["pool"]) == ("pool", 3)
+    assert leakage.recovered < 0.4

@@ -84,6 +84,10 @@ class GradientEvidence:
             for point in self._points
         ]
 
+    def totals(self) -> list[Array]:
+        """Return what all others' gradients add up to, at each point."""
+        return [point.total / point.deviation for point in self._points]
+
     def inner(self, one: list[Array], other: list[Array]) -> Array:
         """Return the inner products of gradients."""
         return sum(
@@ -101,10 +105,7 @@ class GradientEvidence:
     def with_sum(self, one: list[Array]) -> Array:
         """Return the inner products of gradients with what all others' must be."""
         return sum(
-            (
-                a @ point.total / point.deviation
-                for a, point in zip(one, self._points, strict=True)
-            ),
+            (a @ total for a, total in zip(one, self.totals(), strict=True)),
             start=np.zeros(len(one[0])),
         )
 

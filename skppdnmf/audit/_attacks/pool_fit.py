@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ Array = NDArray[np.float64]
 # Numbers to fit for each unknown: more of them cost time and tell hardly more.
 _PER_UNKNOWN = 5
 _FEWEST_SUMS = 12
-_STEP = 1e-6  # of finite differences, relative to the mean
+STEP = 1e-6  # of finite differences, relative to the mean
 _DAMPING, _EASE, _HARDEN, _TRIES = 1e-3, 5.0, 4.0, 8
 _ENOUGH = 1e-3  # relative fall of the cost below which a fit ends
 # The totals are sums of rounded right factors: what is left at the truth.
@@ -48,6 +49,57 @@ class _Part(NamedTuple):
     products: Array
     gram_weight: float
     products_weight: float
+
+
+def descended(
+    cost_of: Callable[[Array], float],
+    normal_of: Callable[[Array], tuple[Array, Array]],
+    rows: Array,
+    max_steps: int,
+    deadline: float,
+) -> Fit:
+    """Descend by damped Gauss-Newton steps, and stay nonnegative.
+
+    Parameters
+    ----------
+    cost_of, normal_of : callable
+        Of rows: the squared misfit, and matrix and gradient of the normal equations.
+    rows : ndarray of shape (m, F)
+        A first guess.
+    max_steps : int
+        Most steps.
+    deadline : float
+        Time of `time.perf_counter` after which no step is begun.
+
+    Returns
+    -------
+    Fit
+    """
+    cost, damping = cost_of(rows), _DAMPING
+    for _ in range(max_steps):
+        if math.sqrt(cost) < EXPLAINED or time.perf_counter() > deadline:
+            break
+        matrix, gradient = normal_of(rows)
+        # Nothing may depend on a value.
+        diagonal = np.maximum(np.diag(matrix), 1e-12 * np.diag(matrix).max())
+        free = ~((rows.ravel() <= 0) & (gradient > 0))
+        if not free.any() or not diagonal.all():
+            break
+        before = cost
+        for _ in range(_TRIES):
+            damped = matrix[np.ix_(free, free)] + np.diag(damping * diagonal[free])
+            step = np.zeros(rows.size)
+            step[free] = np.linalg.solve(damped, -gradient[free])
+            moved = np.maximum(rows + step.reshape(rows.shape), 0.0)
+            after = cost_of(moved)
+            if after < cost:
+                rows, cost = moved, after
+                break
+            damping *= _HARDEN
+        damping = max(damping / _EASE, 1e-12)
+        if before - cost <= _ENOUGH * before:
+            break
+    return Fit(rows, math.sqrt(cost))
 
 
 class PoolFit:
@@ -116,31 +168,7 @@ class PoolFit:
         -------
         Fit
         """
-        cost, damping = self._cost(rows), _DAMPING
-        for _ in range(max_steps):
-            if math.sqrt(cost) < EXPLAINED or time.perf_counter() > deadline:
-                break
-            matrix, gradient = self._normal(rows)
-            # Nothing may depend on a value.
-            diagonal = np.maximum(np.diag(matrix), 1e-12 * np.diag(matrix).max())
-            free = ~((rows.ravel() <= 0) & (gradient > 0))
-            if not free.any() or not diagonal.all():
-                break
-            before = cost
-            for _ in range(_TRIES):
-                damped = matrix[np.ix_(free, free)] + np.diag(damping * diagonal[free])
-                step = np.zeros(rows.size)
-                step[free] = np.linalg.solve(damped, -gradient[free])
-                moved = np.maximum(rows + step.reshape(rows.shape), 0.0)
-                after = self._cost(moved)
-                if after < cost:
-                    rows, cost = moved, after
-                    break
-                damping *= _HARDEN
-            damping = max(damping / _EASE, 1e-12)
-            if before - cost <= _ENOUGH * before:
-                break
-        return Fit(rows, math.sqrt(cost))
+        return descended(self._cost, self._normal, rows, max_steps, deadline)
 
     def _cost(self, rows: Array) -> float:
         """Mean squared misfit, relative."""
@@ -161,7 +189,7 @@ class PoolFit:
         """
         m, F = rows.shape
         each = np.arange(F)
-        step = _STEP * (rows.mean() or 1.0)
+        step = STEP * (rows.mean() or 1.0)
         changed = np.repeat(rows[:, None, :], F + 1, axis=1)
         changed[:, each, each] += step
         right = self.pool.simulate(changed.reshape(-1, F))

@@ -1,10 +1,11 @@
-"""The attack on the totals: simulate all others as one pool of samples."""
+"""The attack on what all others add up to: simulate them as one pool of samples."""
 
 from __future__ import annotations
 
 import math
 import time
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +13,11 @@ from scipy.optimize import nnls
 from sklearn.cluster import KMeans
 
 from .._views.transcript import AgentView, Label, Transcript
-from .evidence import SumEvidence, pool_of
+from .evidence import Evidence, SumEvidence, evidence_of, pool_of
+from .gradient_fit import GradientFit
+from .gradients import GradientEvidence
 from .leakage import TARGETS, Estimate, Leakage, dense, score_pooled
-from .membership import checked_references, settings
+from .membership import checked_references, settings, sizes_of_others
 from .noisy_pool import NoisyPool
 from .pool import Pool
 from .pool_fit import EXPLAINED, Fit, PoolFit
@@ -27,12 +30,22 @@ _MOST_FROM_REFERENCES = 40  # samples
 _RANK = 1e-12  # smaller eigenvalues, in shares of the largest, are noise
 
 
-class PooledSimulationAttack:
-    """Fits a data set of all other agents to the totals of the secure sum.
+class _Found(NamedTuple):
+    """Samples that stand for those of some of the others."""
 
-    The attacker subtracts its own summand from each total and knows how many samples
-    the others hold. It simulates them on a guess and mends the guess until it
-    explains what is left of the totals. The result is a set of samples without names:
+    fit: Fit
+    n_samples: int
+    n_sums: int
+
+
+class PooledSimulationAttack:
+    """Fits a data set of all other agents to what their samples add up to.
+
+    Under the secure sum these are the totals, from which the attacker subtracts its own
+    summand, under the consensus the gradients at the end of iterations, which follow
+    from the answers of its neighbours, and otherwise the one at the components. It
+    knows how many samples the others hold, simulates them on a guess, and mends the
+    guess until it explains the sums. The result is a set of samples without names:
     of a single agent the attacker can say no more than their mean, unless all of them
     are that agent's.
 
@@ -128,7 +141,7 @@ class PooledSimulationAttack:
         Parameters
         ----------
         transcript : Transcript
-            A fit under ``protocol="secure-sum"``.
+            A fit under any protocol.
         attacker : label
             Any agent.
         victim : label or None, default=None
@@ -143,8 +156,8 @@ class PooledSimulationAttack:
         Raises
         ------
         ValueError
-            If the protocol is another, there is no such agent, the attacker is the
-            victim, or there are no samples to be found.
+            If there is no such agent, the attacker is the victim, or there are no
+            samples to be found.
         """
         return self.run_many(transcript, attacker, [victim])[0]
 
@@ -171,15 +184,10 @@ class PooledSimulationAttack:
             As in `run`.
         """
         view = transcript.view(attacker)
-        if not view.sums:
-            raise ValueError(
-                f"protocol={view.public.protocol!r}: no agent learns totals; "
-                "SimulationAttack attacks a neighbour's answers"
-            )
         for victim in victims:
             _check_victim(transcript, attacker, victim)
         started = time.perf_counter()
-        estimate = self.reconstruct(view)
+        estimate = self.reconstruct(view, sizes_of_others(transcript, attacker))
         estimate.details["seconds"] = time.perf_counter() - started
         name = type(self).__name__
         return [
@@ -187,13 +195,17 @@ class PooledSimulationAttack:
             for victim in victims
         ]
 
-    def reconstruct(self, view: AgentView) -> Estimate:
+    def reconstruct(
+        self, view: AgentView, sizes: Mapping[Label, int] | None = None
+    ) -> Estimate:
         """Estimate all others' samples from what the attacker saw.
 
         Parameters
         ----------
         view : AgentView
             The attacker's.
+        sizes : dict from label to int or None, default=None
+            How many samples each of the others holds; totals tell it anyway.
 
         Returns
         -------
@@ -203,22 +215,61 @@ class PooledSimulationAttack:
         deadline = math.inf
         if self.max_seconds is not None:
             deadline = time.perf_counter() + self.max_seconds
-        pool = pool_of(view, self.max_sums)
+        rng = np.random.default_rng(self.random_state)
+        found: list[_Found] = []
+        if view.sums:
+            pool = pool_of(view, self.max_sums)
+            found.append(self._found(view, SumEvidence(pool), pool, rng, deadline))
+        else:
+            evidences = evidence_of(view, sizes or {}, self.max_sums)
+            found += [self._found(view, e, None, rng, deadline) for e in evidences]
+        n_samples = sum(one.n_samples for one in found)
+        shares = [one.n_samples / n_samples for one in found]
+        rows = [one.fit.rows for one in found]
+        pairs = list(zip(shares, rows, strict=True))
+        moments = [share * part.T @ part / len(part) for share, part in pairs]
+        details: dict[str, Any] = {
+            "pool": n_samples,
+            "fitted": sum(map(len, rows)),
+            "sums": max(one.n_sums for one in found),
+            "misfit": max(one.fit.misfit for one in found),
+            "mean": sum(share * part.mean(axis=0) for share, part in pairs),
+            "cut": time.perf_counter() > deadline,
+        }
+        complete = all(one.n_samples == len(one.fit.rows) for one in found)
+        return Estimate(np.vstack(rows) if complete else None, sum(moments), details)
+
+    def _found(
+        self,
+        view: AgentView,
+        evidence: Evidence,
+        pool: Pool | NoisyPool | None,
+        rng: np.random.Generator,
+        deadline: float,
+    ) -> _Found:
+        """Fit the samples of all others, or of those that the attacker separates."""
+        n_samples = evidence.n_samples
         most = self.max_fitted
         if self.references is not None:
             most = max(most, _MOST_FROM_REFERENCES)
-        complete = pool.n_samples <= most
-        n_rows = pool.n_samples if complete else min(most, _FEW)
-        problem = PoolFit(pool, n_rows)
-        rng = np.random.default_rng(self.random_state)
+        complete = n_samples <= most
+        n_rows = n_samples if complete else min(most, _FEW)
+        problem: PoolFit | GradientFit
+        squared_norm = None
+        if pool is not None:
+            problem, n_sums = PoolFit(pool, n_rows), len(pool.stages)
+            squared_norm = pool.squared_norm
+        else:
+            assert isinstance(evidence, GradientEvidence)
+            problem, n_sums = GradientFit(evidence, n_rows), len(evidence.totals())
         weighted = None
         if self.references is not None:
             chosen = rng.permutation(len(self.references))[:_MOST_REFERENCES]
-            weighted = _weighted(pool, self.references[chosen])
+            weighted = _weighted(evidence, self.references[chosen])
         best: Fit | None = None
         for _ in range(self.n_starts if complete else 1):
             if weighted is None:
-                rows = _starting_rows(view, pool, n_rows, rng)
+                rows = _starting_rows(view, n_samples, squared_norm, n_rows, rng)
             else:
                 rows = _gathered(*weighted, n_rows, rng)
             fit = problem.run(rows, self.max_steps, deadline)
@@ -227,17 +278,7 @@ class PooledSimulationAttack:
             if best.misfit < EXPLAINED or time.perf_counter() > deadline:
                 break
         assert best is not None
-        details: dict[str, Any] = {
-            "pool": pool.n_samples,
-            "fitted": n_rows,
-            "sums": len(pool.stages),
-            "misfit": best.misfit,
-            "mean": best.rows.mean(axis=0),
-            "cut": time.perf_counter() > deadline,
-        }
-        return Estimate(
-            best.rows if complete else None, best.rows.T @ best.rows / n_rows, details
-        )
+        return _Found(best, n_samples, n_sums)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({settings(self)})"
@@ -256,9 +297,8 @@ def _check_victim(transcript: Transcript, attacker: Label, victim: Label) -> Non
         raise ValueError(f"agent {victim!r} holds no samples to be found")
 
 
-def _weighted(pool: Pool | NoisyPool, references: Array) -> tuple[Array, Array]:
-    """Return the references that come closest to the totals, and their weights."""
-    evidence = SumEvidence(pool)
+def _weighted(evidence: Evidence, references: Array) -> tuple[Array, Array]:
+    """Return the references that come closest to the sums, and their weights."""
     traces = evidence.traces(references)
     eigenvalues, axes = np.linalg.eigh(evidence.inner(traces, traces))
     used = eigenvalues > _RANK * eigenvalues[-1]
@@ -286,7 +326,11 @@ def _gathered(
 
 
 def _starting_rows(
-    view: AgentView, pool: Pool | NoisyPool, n_rows: int, rng: np.random.Generator
+    view: AgentView,
+    n_samples: int,
+    squared_norm: float | None,
+    n_rows: int,
+    rng: np.random.Generator,
 ) -> Array:
     """Guess samples of the pool's size: mixtures of the attacker's, or components."""
     own = dense(view.X)
@@ -298,6 +342,8 @@ def _starting_rows(
         rows = rng.exponential(size=(n_rows, len(components))) @ components
     rows = rows * rng.uniform(0.8, 1.25, size=rows.shape)
     rows = np.maximum(rows, 1e-3 * rows.mean())
-    share = pool.n_samples / n_rows
-    size = math.sqrt(max(pool.squared_norm, 0.0) / share)
+    if squared_norm is None:
+        return rows
+    share = n_samples / n_rows
+    size = math.sqrt(max(squared_norm, 0.0) / share)
     return rows * (size / (np.linalg.norm(rows) or 1.0))
