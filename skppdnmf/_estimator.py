@@ -149,12 +149,13 @@ class PrivateDistributedNMF(
     n_init : int or "auto", default="auto"
         Random starts that "secure-sum" follows side by side until a quarter of the
         iterations (16 at most) are done, then the better half of them until half
-        (30 at most), then the best. "auto" makes it 8 for small left factors, 1 for
-        large ones: as many as keep an agent's masks of an exchange below 512 KiB,
-        so that with an int the result does not depend on the number of agents. The
-        agents learn the totals of every start. "mpc" follows all until a quarter of
-        the iterations are done, and opens which is the best; "auto" makes it 4 there
-        for small problems.
+        (30 at most), then the best. "auto" makes it 8 for small problems, 1 for
+        large ones: as many as keep an exchange, estimated from the numbers of agents,
+        samples, features and components, to 80 milliseconds of all agents together
+        and to 4 MB of a link; with an int the result does not depend on the number of
+        agents. The agents learn the totals of every start. "mpc" follows all until a
+        quarter of the iterations are done, and opens which is the best; "auto" makes
+        it 4 there for small problems.
     key_degree : int or None, default=None
         With how many others an agent shares a key under "secure-sum". None means
         with all up to 50 agents; above, so many that a third of all agents may

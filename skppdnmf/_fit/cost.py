@@ -71,9 +71,10 @@ def estimate_cost(
     CostEstimate
         Exchanges, ciphertexts, exponentiations, bytes and seconds if all
         iterations are run. Counts are exact unless the left factor outgrows its
-        slots; with `epsilon` they are the most, as the number of totals follows from
-        that of the samples. `seconds` is 0 without encryption (`encryption`
-        "simulated" or None, or `protocol` "secure-sum").
+        slots; with `epsilon`, and under "secure-sum" with ``n_init="auto"``, they are
+        the most, as the number of totals, or of starts, follows from that of the
+        samples, unless `partition` gives block sizes. `seconds` is 0 without
+        encryption (`encryption` "simulated" or None, or `protocol` "secure-sum").
 
     Raises
     ------

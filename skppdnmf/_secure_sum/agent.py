@@ -106,8 +106,7 @@ class SumAgent:
         self._address = self._post.address
         self._squared_norm = self._squared_error = self._weighted_norm()
         self._sum = secure_sum
-        self._W = np.zeros((*path.point.shape[:2], X.shape[0]))
-        self._extrapolated = self._W.copy()  # both are filled block by block
+        self._begin_at_zero()
         self._share: Totals | None = None
         self._errors: Array | None = None  # where entries are missing
         self._words = np.empty(0, dtype=np.uint64)
@@ -115,6 +114,11 @@ class SumAgent:
         # Samples and their unit; rounded as soon as all know by how much.
         self._sample_unit = 1.0
         self._rounded_norm = self._squared_norm
+
+    def _begin_at_zero(self) -> None:
+        """Have right factors of zeros for each start, to be filled block by block."""
+        shape = (*self.path.point.shape[:2], self.X.shape[0])
+        self._W, self._extrapolated = np.zeros(shape), np.zeros(shape)
 
     def _take_samples(self, X: Any) -> None:
         """Keep samples, in blocks too, of which more is computed when it is needed."""
@@ -194,6 +198,7 @@ class SumAgent:
         report = None
         if total.step == 0:
             path = self.path = self._compute(LeftPath.set_up, self.path, total.words)
+            self._begin_at_zero()
             if self._sum.fresh:
                 path = self._move_on()
             if not path.settings.exact:

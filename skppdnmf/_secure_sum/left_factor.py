@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .._nmf.hals import hals
 from .._nmf.penalties import Penalty, balance, left_penalty
 from .plausible import check_limbs, check_setup
-from .settings import PathSettings
+from .settings import LEFT_SWEEPS, PathSettings, StartCost, count_starts
 from .totals import FixedPoint, Memory, ResidualTotals, Totals, read_setup, read_weight
 
 Array = NDArray[np.float64]
@@ -21,9 +21,8 @@ _FIRST_WEIGHT = 0.5
 _GROWTH = 1.05
 _LIMIT_GROWTH = 1.01
 _CUT = 1.5
-# Passes over the left factor bring more than passes over the right one, which have
-# fewer iterations to go in.
-_LEFT_SWEEPS = 8
+# When a pass over the left factor changes it by so little, beside the first, the passes
+# end.
 _LEFT_TOL = 0.2
 # When the worse half of the starts, and then all but one, are given up: after so many
 # iterations, or this share of max_iter if that comes first.
@@ -152,7 +151,22 @@ class LeftPath:
         )
         after._left = left_penalty(settings.left_alpha, settings.l1_ratio, weight)
         after.iteration = 0
+        after._follow_fewer()
         return after
+
+    def _follow_fewer(self) -> None:
+        """Follow as many starts as the number of samples, now known, makes worth it."""
+        settings = self.settings
+        if settings.auto_peers is None:
+            return
+        K, F = self.H.shape
+        cost = StartCost.of(
+            K, F, settings.n_agents, settings.auto_peers, self._n_samples
+        )
+        n_starts = count_starts("auto", cost)
+        if n_starts < self.n_starts:
+            self._keep(np.arange(n_starts))
+            self._refresh()
 
     def take(
         self, words: NDArray[np.uint64] | Totals | ResidualTotals, fresh: bool = False
@@ -271,7 +285,7 @@ class LeftPath:
             totals.gram + self._left.l2 * np.eye(factors.shape[1]),
             totals.products - self._left.l1,
             self.point.copy(),
-            _LEFT_SWEEPS,
+            LEFT_SWEEPS,
             _LEFT_TOL,
             self.settings.n_fixed,
         )

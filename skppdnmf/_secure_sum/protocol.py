@@ -25,7 +25,9 @@ from .privacy import privacy_messages
 from .settings import (
     NoiseSettings,
     PathSettings,
+    StartCost,
     count_fixed,
+    count_starts,
     noise_settings_of,
     noisy_start,
     plan_sums,
@@ -90,8 +92,13 @@ class SecureSumProtocol:
                 f"n_init={estimator.n_init} although {reason} is followed alone",
                 RuntimeWarning,
             )
-        if isinstance(settings, PathSettings) and setting.remembers:
-            settings = replace(settings, remembers=True)
+        if isinstance(settings, PathSettings):
+            adapts = isinstance(estimator.n_init, str) and n_starts > 1
+            settings = replace(
+                settings,
+                remembers=setting.remembers,
+                auto_peers=degree if adapts else None,
+            )
         starts = random_starts(start, n_starts, setting.seeds.start)
         if isinstance(settings, PathSettings):
             starts[:, : settings.n_fixed] = start[: settings.n_fixed]
@@ -162,6 +169,10 @@ class SecureSumProtocol:
             numbers = FixedPoint.of(settings, *start.shape)
             if n_samples is not None:
                 numbers.check(n_samples)
+                if isinstance(estimator.n_init, str):
+                    K, F = start.shape
+                    cost = StartCost.of(K, F, network.n_agents, degree, n_samples)
+                    n_starts = min(n_starts, count_starts("auto", cost))
         n_bytes = count_bytes(
             network, numbers.words_per_start, n_starts, settings.max_iter
         )

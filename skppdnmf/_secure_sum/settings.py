@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,23 @@ from .._nmf.penalties import Penalty, left_weight, right_penalty
 from .accountant import Guarantee
 from .key_graph import key_degree
 
-# By default as many starts are followed as keep the masks that an agent makes for an
-# exchange within this many words (512 KiB), so that they cost little time.
-_MASK_WORDS = 1 << 16
+# By default as many starts are followed as keep an exchange within these milliseconds,
+# of all agents together, and megabytes, of a link to and fro.
 _MOST_STARTS = 8
+_MOST_MILLISECONDS = 80.0
+_MOST_MEGABYTES = 4.0
+# Of one core of the years around 2020: multiplications and additions of large matrices,
+# and of coordinate descent, and bytes of masks, in a millisecond.
+_MATRIX_SPEED = 1e7
+_DESCENT_SPEED = 4e6
+_MASK_SPEED = 4e6
+# Passes over the left factor bring more than passes over the right one, which have
+# fewer iterations to go in.
+LEFT_SWEEPS = 8
 # Of the square of mu: what W^T W gets of the totals', and the number of samples or of
 # agents of all. There are far fewer agents, and their number needs more.
 GRAM_SHARE = 0.12
 COUNT_SHARE = {"sample": 0.0025, "agent": 0.03}
-_FEWEST_PEERS = 8  # that count: without masks the rest costs as much
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,9 @@ class PathSettings:
         Whether the left factor is extrapolated, under another divergence.
     remembers : bool, default=False
         Whether the last report holds the totals.
+    auto_peers : int or None, default=None
+        With how many others an agent shares a key, where the number of starts follows
+        from what one costs; None where it is given.
     """
 
     n_agents: int
@@ -64,6 +75,7 @@ class PathSettings:
     beta: float = 2.0
     extrapolates: bool = True
     remembers: bool = False
+    auto_peers: int | None = None
 
     @property
     def exact(self) -> bool:
@@ -192,35 +204,91 @@ def settings_of(
     )
 
 
-def count_starts(
-    n_init: int | str, n_components: int, n_features: int, n_peers: int
-) -> int:
+class StartCost(NamedTuple):
+    """What one start adds to an exchange, estimated.
+
+    Parameters
+    ----------
+    milliseconds : float
+        Of all agents together: masks, left factor and right factors.
+    megabytes : float
+        That a link carries, to and fro.
+    """
+
+    milliseconds: float
+    megabytes: float
+
+    @classmethod
+    def of(
+        cls,
+        n_components: int,
+        n_features: int,
+        n_agents: int,
+        n_peers: int,
+        n_samples: int = 0,
+    ) -> StartCost:
+        """Estimate it from public numbers.
+
+        Parameters
+        ----------
+        n_components, n_features, n_agents : int
+            K, F and N.
+        n_peers : int
+            With how many others each agent shares a key.
+        n_samples : int, default=0
+            Of all agents, where they are counted.
+
+        Returns
+        -------
+        StartCost
+
+        Examples
+        --------
+        >>> from skppdnmf._secure_sum.settings import StartCost
+        >>> cost = StartCost.of(20, 200, n_agents=20, n_peers=19, n_samples=200_000)
+        >>> round(cost.milliseconds), round(cost.megabytes, 2)
+        (387, 0.07)
+        """
+        K, F, N = n_components, n_features, n_agents
+        n_bytes = 8 * (K * (K + 1) // 2 + K * F)
+        left = 2 * LEFT_SWEEPS * K * K * F
+        # H X^T, W^T X, W^T W and two sweeps over W.
+        right = n_samples * K * (4 * F + 6 * K)
+        masks = N * n_peers * n_bytes / _MASK_SPEED
+        milliseconds = masks + N * left / _DESCENT_SPEED + right / _MATRIX_SPEED
+        return cls(milliseconds, 2e-6 * n_bytes)
+
+
+def count_starts(n_init: int | str, cost: StartCost) -> int:
     """Return how many random starts are followed side by side.
 
     Parameters
     ----------
     n_init : int or "auto"
         The estimator's.
-    n_components, n_features : int
-        K and F.
-    n_peers : int
-        With how many others each agent shares a key.
+    cost : StartCost
+        Of one.
 
     Returns
     -------
     int
-        Under "auto" 1 to 8, the more the smaller the left factor.
+        Under "auto" 1 to 8, as many as keep to 80 ms of all agents together and to
+        4 MB of a link in each exchange.
 
     Examples
     --------
-    >>> from skppdnmf._secure_sum.settings import count_starts
-    >>> count_starts("auto", 10, 64, 9), count_starts("auto", 49, 361, 9)
+    >>> from skppdnmf._secure_sum.settings import StartCost, count_starts
+    >>> digits = StartCost.of(10, 64, 10, 9, 1797)
+    >>> faces = StartCost.of(49, 361, 10, 9, 2429)
+    >>> count_starts("auto", digits), count_starts("auto", faces)
     (8, 1)
     """
     if not isinstance(n_init, str):
         return int(n_init)
-    words = n_components * n_features * max(n_peers, _FEWEST_PEERS)
-    return max(1, min(_MOST_STARTS, _MASK_WORDS // words))
+    within = min(
+        _MOST_MILLISECONDS / cost.milliseconds, _MOST_MEGABYTES / cost.megabytes
+    )
+    return max(1, min(_MOST_STARTS, int(within)))
 
 
 def plan_sums(
@@ -240,8 +308,8 @@ def plan_sums(
     degree : int
         With how many others each agent shares a key.
     n_starts : int
-        Starts that are followed side by side; one where `init` gives it or each
-        would have to share the noise.
+        Starts that are followed side by side, at most; one where `init` gives it or
+        each would have to share the noise.
     """
     degree = estimator.key_degree
     degree = key_degree(n_agents) if degree is None else int(degree)
@@ -250,7 +318,8 @@ def plan_sums(
         return degree, 1
     if beta_of(estimator.beta_loss) != 2 and isinstance(estimator.n_init, str):
         return degree, 1  # their right factors are what takes time
-    return degree, count_starts(estimator.n_init, n_components, n_features, degree)
+    cost = StartCost.of(n_components, n_features, n_agents, min(degree, n_agents - 1))
+    return degree, count_starts(estimator.n_init, cost)
 
 
 def random_starts(

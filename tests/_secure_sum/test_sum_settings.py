@@ -1,17 +1,23 @@
 """What agents of the secure sum agree upon beforehand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from _sums import path_settings
 from hypothesis import given
 from hypothesis import strategies as st
 
 from skppdnmf import PrivateDistributedNMF
+from skppdnmf._secure_sum.left_factor import LeftPath
 from skppdnmf._secure_sum.settings import (
+    StartCost,
     count_starts,
     plan_sums,
     random_starts,
     settings_of,
 )
+from skppdnmf._secure_sum.totals import setup_words
 from skppdnmf.exchange import key_degree
 
 
@@ -19,21 +25,53 @@ def estimator(**given):
     return PrivateDistributedNMF(3, protocol="secure-sum", **given)
 
 
-@given(st.integers(1, 100), st.integers(1, 2000), st.integers(0, 100))
-def test_starts_are_one_to_eight_and_fewer_for_more_words(K, F, n_peers):
-    n_starts = count_starts("auto", K, F, n_peers)
+sizes = st.tuples(
+    st.integers(1, 100),
+    st.integers(1, 2000),
+    st.integers(1, 100),
+    st.integers(0, 100),
+    st.integers(0, 10**6),
+)
+
+
+@given(sizes, st.integers(0, 4))
+def test_starts_are_one_to_eight_and_fewer_where_one_costs_more(sizes, place):
+    cost = StartCost.of(*sizes)
+    n_starts = count_starts("auto", cost)
     assert 1 <= n_starts <= 8
-    assert count_starts("auto", K, F + 1, n_peers) <= n_starts
-    assert count_starts("auto", K + 1, F, n_peers) <= n_starts
-    assert count_starts("auto", K, F, n_peers + 1) <= n_starts
-    assert count_starts(5, K, F, n_peers) == 5
+    if n_starts > 1:
+        assert n_starts * cost.milliseconds <= 80
+        assert n_starts * cost.megabytes <= 4
+    larger = [size + (place == k) for k, size in enumerate(sizes)]
+    assert StartCost.of(*larger).milliseconds >= cost.milliseconds
+    assert count_starts("auto", StartCost.of(*larger)) <= n_starts
+    assert count_starts(5, cost) == 5
+
+
+@pytest.mark.parametrize(("n_samples", "expected"), [(900, 7), (100_000, 1)])
+def test_starts_follow_from_the_number_of_samples_once_it_is_known(n_samples, expected):
+    """All agents learn it with the first sum, and the left factor is not small."""
+    settings = path_settings(20, n_features=200, auto_peers=19)
+    path = LeftPath(random_starts(np.ones((20, 200)), 8, 0), settings)
+    words = setup_words(np.ones(n_samples))
+    after = path.set_up(words)
+    assert after.n_starts == len(after.point) == len(after.gram) == expected
+    assert path.n_starts == 8
+    given = replace(settings, auto_peers=None)
+    assert LeftPath(path.point, given).set_up(words).n_starts == 8
+
+
+def test_binary_images_get_several_starts_and_much_data_one():
+    images = StartCost.of(17, 1024, 5, 4, 256)
+    assert count_starts("auto", images) > 4
+    assert count_starts("auto", StartCost.of(20, 200, 20, 19, 200_000)) == 1
 
 
 @pytest.mark.parametrize("n_agents", [1, 2, 10, 60])
 def test_keys_and_starts_of_an_estimator(n_agents):
     degree, n_starts = plan_sums(estimator(), n_agents, 3, 20)
     assert degree == key_degree(n_agents)
-    assert n_starts == count_starts("auto", 3, 20, degree)
+    assert n_starts == 8
     assert plan_sums(estimator(key_degree=2, n_init=3), n_agents, 3, 20) == (2, 3)
     # What is given is followed alone.
     for init in ("ones", np.ones((3, 20))):
