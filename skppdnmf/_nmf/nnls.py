@@ -184,8 +184,20 @@ def _solve_subsets(A: Array, B: Array, members: NDArray[np.bool_]) -> Array:
     A row's system and its rounding depend on that row only.
     """
     X = np.zeros_like(B)
-    sizes = members.sum(axis=1)
-    sizes = np.minimum(-(-sizes // _SIZE_STEP) * _SIZE_STEP, B.shape[1])
+    n_columns = B.shape[1]
+    counts = members.sum(axis=1)
+    sizes = np.minimum(-(-counts // _SIZE_STEP) * _SIZE_STEP, n_columns)
+    # Each row's members in order, and then the others, without sorting.
+    position = np.cumsum(members, axis=1) - 1
+    outside = counts[:, None] + np.arange(n_columns) - position - 1
+    order = np.empty(B.shape, dtype=np.intp)
+    np.put_along_axis(
+        order,
+        np.where(members, position, outside),
+        np.broadcast_to(np.arange(n_columns), B.shape),
+        axis=1,
+    )
+    flat = A.ravel()
     # Counting takes a tenth of the time that np.unique does.
     for size in np.flatnonzero(np.bincount(sizes)[1:]) + 1:
         rows = np.flatnonzero(sizes == size)
@@ -194,12 +206,14 @@ def _solve_subsets(A: Array, B: Array, members: NDArray[np.bool_]) -> Array:
         for start in range(0, len(rows), batch):
             part = rows[start : start + batch]
             # The members' places, filled up with others that stay zero.
-            place = np.argsort(~members[part], axis=1, kind="stable")[:, :size]
-            inside = np.take_along_axis(members[part], place, axis=1)
-            systems = A[place[:, :, None], place[:, None, :]]
-            systems *= inside[:, :, None] & inside[:, None, :]
-            systems[:, diagonal, diagonal] += ~inside
-            right = np.take_along_axis(B[part], place, axis=1) * inside
+            place = order[part, :size]
+            inside = diagonal < counts[part, None]
+            systems = flat[n_columns * place[:, :, None] + place[:, None, :]]
+            right = np.take_along_axis(B[part], place, axis=1)
+            if not inside.all():
+                systems *= inside[:, :, None] & inside[:, None, :]
+                systems[:, diagonal, diagonal] += ~inside
+                right *= inside
             # Not one system for many right sides: that rounds according to how many.
             solution = np.linalg.solve(systems, right[..., None])[..., 0]
             X[part[:, None], place] = solution
