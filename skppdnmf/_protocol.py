@@ -278,6 +278,10 @@ class FitProtocol(Protocol):
         """Return whether neighbours read each other's left factors."""
         ...
 
+    def protection(self, estimator: Any) -> str:
+        """Return what a fit has protected, and what not, in a few sentences."""
+        ...
+
     def advice(self, estimator: Any) -> str:
         """Return what else to change where a fit has not reached its tolerance."""
         ...

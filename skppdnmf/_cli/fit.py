@@ -14,6 +14,7 @@ from .._files.errors import FAILED, CommandError
 from .._files.samples import Data
 from .._fit.protocols import protocol_of
 from ..plot import ComponentsDisplay, LearningCurveDisplay, NetworkDisplay
+from ..plot._learning_curve import ERRORS
 from .errors import NOT_CONVERGED, compute
 from .options import (
     FILE_HELP,
@@ -26,7 +27,13 @@ from .options import (
 from .outputs import check_output, write_output, write_text
 from .page import Page, new_figure
 from .parameter_types import OutputPath, refuse_blank
-from .summary import parameter_rows, summarise, summary_rows
+from .summary import (
+    history_columns,
+    parameter_rows,
+    summarise,
+    summary_rows,
+    what_is_not,
+)
 from .terminal import format_table
 
 HELP = f"""Factorise the data in FILE.
@@ -86,7 +93,8 @@ def fit(
         page = fit_page(estimator, data.X, str(file), summary, image_shape)
         write_text(report, page)
     if not quiet:
-        click.echo(format_table(summary_rows(summary["results"])))
+        rows = summary_rows(summary["results"], what_is_not(estimator))
+        click.echo(format_table(rows))
         for path in (out, report):
             if path is not None:
                 click.echo(f"written: {path}")
@@ -156,19 +164,23 @@ def fit_page(
     """
     page = Page(f"Private distributed NMF of {source}")
     page.paragraph(f"skppdnmf {summary['version']}")
-    if not protocol_of(estimator).protects(estimator):
+    protocol = protocol_of(estimator)
+    if protocol.protects(estimator):
+        page.paragraph(protocol.protection(estimator))
+    else:
         page.paragraph(
             f"encryption={estimator.encryption!r}: nothing was encrypted. This fit "
             "shows what the encrypted one computes; it protects nothing.",
             warning=True,
         )
     page.heading("Results")
-    page.table(summary_rows(summary["results"]))
+    page.table(summary_rows(summary["results"], what_is_not(estimator)))
     page.heading("Learning curve")
     figure, ax = new_figure(7.0, 4.2)
-    LearningCurveDisplay.from_estimator(estimator, ax=ax)
-    page.figure(figure, "Errors against the exchanges between neighbours")
-    history = estimator.history_
+    history = history_columns(estimator)
+    errors = [name for name in ERRORS if name in history]
+    LearningCurveDisplay.from_estimator(estimator, errors=errors or None, ax=ax)
+    page.figure(figure, "Errors against the exchanges")
     columns = [column.tolist() for column in history.values()]
     page.table(
         [
@@ -184,8 +196,21 @@ def fit_page(
         figure, ax = new_figure(8.0, min(12.0, 2.2 + 0.3 * n_components))
     else:
         figure, ax = new_figure(8.0, 0.6 + 1.7 * -(-n_components // 5))
-    ComponentsDisplay.from_estimator(estimator, image_shape=image_shape, ax=ax)
-    page.figure(figure, "The left factor: the mean of the agents' copies")
+    # One feature of large numbers would hide the rest of a table.
+    scale = "feature" if image_shape is None else "component"
+    ComponentsDisplay.from_estimator(
+        estimator, image_shape=image_shape, scale=scale, ax=ax
+    )
+    whose = "common to all agents" if protocol.agrees else "mean of the agents' copies"
+    scaled = {
+        "feature": "and then by its feature's, in whichever component",
+        "component": "so that only proportions within a component show",
+    }
+    page.figure(
+        figure,
+        f"The left factor, {whose}. Each weight is divided by the largest of its "
+        f"component, {scaled[scale]}.",
+    )
     page.heading("Agents")
     figure, ax = new_figure(7.0, 5.2)
     NetworkDisplay.from_estimator(estimator, X, ax=ax)

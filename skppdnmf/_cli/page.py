@@ -24,6 +24,12 @@ figure { margin: 1.5rem 0; } img { max-width: 100%; height: auto; }
 figcaption { color: #555; }
 pre { background: #f5f5f5; padding: 0.8rem; overflow-x: auto; font-size: 0.85rem; }
 .warning { border-left: 4px solid #d55e00; padding-left: 0.8rem; }
+p, figcaption { overflow-wrap: anywhere; }
+@media (prefers-color-scheme: dark) {
+  body { color: #e6e6e6; background: #16181c; }
+  th, td { border-color: #3a3f47; } figcaption { color: #b5b5b5; }
+  pre { background: #22262c; } img { background: #fff; border-radius: 4px; }
+}
 """
 
 

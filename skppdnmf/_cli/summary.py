@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
+from .._fit.protocols import protocol_of
 from .._text import format_bytes
 from .._version import __version__
 
@@ -82,13 +84,59 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def summary_rows(results: dict[str, Any]) -> list[tuple[str, str]]:
+def what_is_not(estimator: Any) -> set[str]:
+    """Return results that a fit under its protocol does not have.
+
+    Parameters
+    ----------
+    estimator : PrivateDistributedNMF
+        Fitted.
+
+    Returns
+    -------
+    set of str
+        Their names, as `summarise` has them.
+    """
+    protocol, names = protocol_of(estimator), set()
+    if protocol.agrees:
+        names.add("consensus error")
+    if not protocol.encrypts(estimator) and not estimator.traffic_["ciphertexts"]:
+        names.add("ciphertexts")
+    return names
+
+
+def history_columns(estimator: Any) -> dict[str, Any]:
+    """Return the columns of a fit's history that say something.
+
+    Parameters
+    ----------
+    estimator : PrivateDistributedNMF
+        Fitted.
+
+    Returns
+    -------
+    dict from str to ndarray
+        Without those that are not known, and where all agents have one left factor
+        without what is of their copies.
+    """
+    columns = dict(estimator.history_)
+    if protocol_of(estimator).agrees:
+        for name in ("local_error", "consensus_error"):
+            columns.pop(name, None)
+    return {name: each for name, each in columns.items() if not np.isnan(each).all()}
+
+
+def summary_rows(
+    results: dict[str, Any], without: Collection[str] = ()
+) -> list[tuple[str, str]]:
     """Return the results of a fit as people read them.
 
     Parameters
     ----------
     results : dict
         From `summarise`.
+    without : collection of str, default=()
+        Names of results that are left out.
 
     Returns
     -------
@@ -97,6 +145,8 @@ def summary_rows(results: dict[str, Any]) -> list[tuple[str, str]]:
     """
     rows = []
     for name, value in results.items():
+        if name in without:
+            continue
         if isinstance(value, list):
             if value:
                 rows.append((name, ", ".join(map(str, value))))

@@ -140,6 +140,14 @@ class Consensus:
         """Return whether neighbours read each other's left factors."""
         return estimator.encryption is None
 
+    def protection(self, estimator: Any) -> str:
+        """Return what a fit has protected, and what not, in a few sentences."""
+        return (
+            "Protected: the left factors on their way, from eavesdroppers. Not "
+            "protected: agents of few samples or one neighbour, whose data a curious "
+            "neighbour can reconstruct from the masked differences that it decrypts."
+        )
+
     def advice(self, estimator: Any) -> str:
         """Return what else to change where a fit has not reached its tolerance."""
         return advice(estimator)

@@ -126,6 +126,14 @@ class MpcProtocol:
         """Return False: links carry shares."""
         return False
 
+    def protection(self, estimator: Any) -> str:
+        """Return what a fit has protected, and what not, in a few sentences."""
+        return (
+            "Protected, as long as no two of the three agents collude: everything but "
+            "the components. Not protected: what the components tell, of small pools "
+            "above all."
+        )
+
     def advice(self, estimator: Any) -> str:
         """Return nothing else."""
         return ""

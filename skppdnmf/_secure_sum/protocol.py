@@ -11,7 +11,7 @@ import numpy as np
 
 from .._agent import Agent, Report
 from .._data.graph import Network
-from .._data.partition import Partition
+from .._data.partition import LEAST_HOLDERS, Partition
 from .._nmf.observed import zero_filled
 from .._protocol import Cost, Hooks, Plan, Setting
 from .._warn import warn_user
@@ -203,6 +203,30 @@ class SecureSumProtocol:
     def in_clear(self, estimator: Any) -> bool:
         """Return False: links carry masked sums and encrypted totals."""
         return False
+
+    def protection(self, estimator: Any) -> str:
+        """Return what a fit has protected, and what not, in a few sentences."""
+        if len(np.unique(estimator.sample_agents_)) < LEAST_HOLDERS:
+            return (
+                "Protected: the links, from eavesdroppers. Not protected: the samples of "
+                "two agents from each other, for each subtracts its own share."
+            )
+        kept = (
+            "Protected: who holds what. Links carried masked sums and encrypted "
+            "totals, and each agent learnt the totals of all agents alone. "
+        )
+        if estimator.epsilon is None:
+            return kept + (
+                "Not protected: who is in the pool, for the totals tell it, and the "
+                "samples of small pools; epsilon adds noise that bounds both."
+            )
+        what = {"sample": "sample", "agent": "agent's samples"}
+        return kept + (
+            f"The totals had noise: epsilon={estimator.epsilon:g}, "
+            f"delta={estimator.delta:g} bound what they, and the components, tell of "
+            f"any one {what[estimator.privacy_unit]}. Not protected: what is common "
+            "to many, and a sample that is fitted again without accounting for it."
+        )
 
     def advice(self, estimator: Any) -> str:
         """Return nothing else."""

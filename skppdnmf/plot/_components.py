@@ -213,9 +213,11 @@ class ComponentsDisplay:
             one heat map; a line for each feature; or bars for the features of
             greatest weight, with their names. None draws images where there is an
             image shape, else a heat map.
-        scale : {"component", "shared"}, default="component"
-            Whether the weights are divided by the greatest of their component, or
-            are shown as they are, on a scale for all components.
+        scale : {"component", "feature", "shared"}, default="component"
+            Whether the weights are divided by the greatest of their component, which
+            shows what a component consists of; then by the greatest of their feature
+            among the components, so that a feature of large numbers does not hide the
+            rest; or are shown as they are, on a scale for all components.
         n_cols : int or None, default=None
             Columns of panels; None chooses.
         n_top : int, default=10
@@ -246,15 +248,15 @@ class ComponentsDisplay:
         if kind is None:
             kind = "heatmap" if image_shape is None else "image"
         check_choice("kind", kind, KINDS)
-        check_choice("scale", scale, ("component", "shared"))
+        check_choice("scale", scale, ("component", "feature", "shared"))
         if kind == "image" and image_shape is None:
             raise ValueError("kind='image' needs image_shape, such as (8, 8)")
         n_cols = None if n_cols is None else check_count("n_cols", n_cols)
         n_top = min(check_count("n_top", n_top), components.shape[1])
         check_flags(titles=titles, colorbar=colorbar)
         check_style("style_kw", style_kw)
-        if scale == "component":
-            greatest = np.abs(components).max(axis=1, keepdims=True)
+        for axis in {"component": [1], "feature": [1, 0], "shared": []}[scale]:
+            greatest = np.abs(components).max(axis=axis, keepdims=True)
             components = components / np.where(greatest > 0, greatest, 1.0)
         low = min(0.0, float(components.min()))
         limits = low, float(components.max()) or 1.0

@@ -10,6 +10,7 @@ import pytest
 from _cli_runner import forbid_fit, refused, succeeded
 
 from skppdnmf import PrivateDistributedNMF
+from skppdnmf._cli import fit as fit_module
 from skppdnmf._cli.page import Page
 
 QUICK = (
@@ -83,6 +84,56 @@ def test_the_report_on_a_fit(data, tmp_path, shape):
         at = reader.texts.index(name)
         assert reader.texts[at + 1] == repr(value)
     assert any("nothing was encrypted" in text for text in reader.texts)
+
+
+def sum_report(data, tmp_path, *options):
+    quick = ("--protocol", "secure-sum", "--n-components", "3", "--random-state", "0")
+    result = succeeded("fit", data, *quick, *options, "--report", tmp_path / "sum.html")
+    return result, Reader((tmp_path / "sum.html").read_text())
+
+
+def test_the_secure_sum_has_no_rows_of_what_does_not_exist_there(data, tmp_path):
+    """One left factor, no ciphertext, and a local error that is the shared one."""
+    result, reader = sum_report(data, tmp_path, "--max-iter", "4", "--tol", "0")
+    for name in ("consensus error", "ciphertexts", "local error"):
+        assert name not in reader.texts
+        assert name not in result.stdout
+    assert "shared error" in reader.texts
+    assert any("mean of the agents' copies" in text for text in reader.texts) is False
+    assert any("common to all agents" in text for text in reader.texts)
+    (said,) = [text for text in reader.texts if text.startswith("Protected: ")]
+    assert "Not protected: who is in the pool" in said
+    curves = size_of_png(reader.links[0])
+    assert min(curves) > 200
+
+
+def test_a_report_says_what_epsilon_bounds(tmp_path):
+    X = np.random.default_rng(0).random((4000, 4))
+    np.save(tmp_path / "X.npy", X)
+    noise = ("--epsilon", "5", "--delta", "1e-5", "--clip", "2.5", "--partition", "4")
+    _, reader = sum_report(tmp_path / "X.npy", tmp_path, *noise)
+    (said,) = [text for text in reader.texts if text.startswith("Protected: ")]
+    assert "epsilon=5, delta=1e-05" in said
+    assert "any one sample" in said
+
+
+def test_one_large_feature_does_not_hide_the_rest(data, tmp_path, monkeypatch):
+    """Each weight is divided by the largest of its feature, which the page says."""
+    X = np.load(data)
+    X[:, 2] *= 1e6
+    np.save(tmp_path / "large.npy", X)
+    drawn = []
+    genuine = fit_module.ComponentsDisplay.plot
+
+    def plot(display, *args, **given):
+        shown = genuine(display, *args, **given)
+        drawn.append(np.asarray(shown.artists_[0].get_array()))
+        return shown
+
+    monkeypatch.setattr(fit_module.ComponentsDisplay, "plot", plot)
+    _, reader = sum_report(tmp_path / "large.npy", tmp_path, "--max-iter", "9")
+    np.testing.assert_allclose(drawn[0].max(axis=0), 1.0)
+    assert any("divided by the largest of its component" in t for t in reader.texts)
 
 
 def test_images_differ_from_a_heat_map(data, tmp_path):
