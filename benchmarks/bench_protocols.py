@@ -239,10 +239,82 @@ def print_large() -> None:
     )
 
 
+def noisy_low_rank(n_samples: int, n_features: int, rank: int) -> np.ndarray:
+    """Return samples of parts of which half the features have none, and noise."""
+    rng = np.random.default_rng(0)
+    H = rng.exponential(size=(rank, n_features))
+    H *= rng.random(H.shape) < 0.5
+    X = rng.exponential(size=(n_samples, rank)) @ H
+    X += 0.1 * rng.exponential(size=X.shape)
+    return X
+
+
+def print_speed() -> None:
+    """Print seconds beside those of NMF, by turns, all at their defaults."""
+    K, F = 20, 200
+    print(f"\n## Secure sum beside NMF(init='random'): {F} features, K={K}, defaults")
+    print("medians of three turns; NMF uses every core")
+    sizes = [(2_000, 20), (20_000, 20), (200_000, 20), (200_000, 3)]
+    for n_samples, n_agents in sizes[:2] if QUICK else sizes:
+        X = noisy_low_rank(n_samples, F, K)
+
+        def distributed(seed: int, n_jobs: int, X=X, n_agents=n_agents):
+            return PrivateDistributedNMF(
+                K,
+                protocol="secure-sum",
+                partition=n_agents,
+                random_state=seed,
+                n_jobs=n_jobs,
+            ).fit(X)
+
+        makers = {
+            "NMF": lambda seed, X=X: NMF(K, init="random", random_state=seed).fit(X),
+            "one job": lambda seed, fit=distributed: fit(seed, 1),
+            "two jobs": lambda seed, fit=distributed: fit(seed, 2),
+        }
+        runs: dict[str, list] = {name: [] for name in makers}
+        for turn in range(1 if QUICK else 3):
+            for name, make in makers.items():
+                model, seconds = timed(lambda make=make, turn=turn: make(turn))
+                runs[name].append(
+                    (seconds, relative_error(model, X), float(model.n_iter_))
+                )
+                del model
+        medians = {name: np.median(each, axis=0) for name, each in runs.items()}
+        reference = medians["NMF"][0]
+        print(f"{n_samples:7} samples, {n_agents:2} agents")
+        for name, (seconds, error, n_iter) in medians.items():
+            print(
+                f"    {name:9} error {error:.4f} {n_iter:4.0f} iterations "
+                f"{seconds:7.2f} s, {seconds / reference:.2f} of NMF's"
+            )
+        ratio = medians["one job"][0] / medians["two jobs"][0]
+        print(f"    two jobs are {ratio:.2f} times as fast as one")
+
+
+def print_transform() -> None:
+    """Print seconds of `transform` beside NMF's, by turns."""
+    X = load_digits().data
+    print("\n## transform of the digits beside NMF's: milliseconds, least of 20 turns")
+    for K in (10, 20, 30):
+        models = (
+            secure_sum(K).fit(X),
+            NMF(K, init="random", random_state=0).fit(X),
+        )
+        times = [
+            [timed(lambda model=model: model.transform(X))[1] for model in models]
+            for _ in range(20)
+        ]
+        exact, nmf = 1e3 * np.min(times, axis=0)
+        print(f"K={K}: exact {exact:.2f}, NMF {nmf:.2f}, ratio {exact / nmf:.2f}")
+
+
 def main() -> None:
     """Print everything."""
     warnings.simplefilter("ignore")
     output = Path(os.environ.get("SKPPDNMF_OUTPUT", "output"))
+    print_speed()
+    print_transform()
     print_large()
     print_quality()
     print_protocols(output)

@@ -97,6 +97,7 @@ html_theme_options = {
 }
 html_sidebars = {
     "index": [],
+    "tutorial": [],
     "security": [],
     "how_it_works": [],
     "paper": [],

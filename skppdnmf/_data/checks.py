@@ -75,7 +75,11 @@ def validate_samples(estimator: Any, X: Any, reset: bool) -> Any:
     # nan compares as neither.
     values = X.data if sparse.issparse(X) else X
     if (values < 0).any():
-        raise ValueError(f"Negative values in data passed to {name} (input X).")
+        raise ValueError(
+            f"Negative values in data passed to {name} (input X). The smallest is "
+            f"{np.nanmin(values):.6g}: shift or scale each feature to 0 and above, by "
+            "numbers that all agents share"
+        )
     if not reset:
         return X
     largest = largest_entry(X)

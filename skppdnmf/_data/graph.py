@@ -382,6 +382,7 @@ def _check_matrix(
         raise ValueError(
             f"adjacency is disconnected, {n_parts} components; the largest has "
             f"{sizes[largest]} agents, cut off from it: {name_some(named, n_parts - 1)}"
+            "; link each of these to an agent of it"
         )
 
 

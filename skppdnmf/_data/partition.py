@@ -93,7 +93,10 @@ def split_samples(n_samples: int, partition: Any = None) -> Partition:
         if n_agents < 1:
             raise ValueError(f"partition={n_agents} must be at least 1")
         if n_agents > n_samples:
-            raise ValueError(f"partition={n_agents} exceeds n_samples={n_samples}")
+            raise ValueError(
+                f"partition={n_agents} exceeds n_samples={n_samples}: take fewer "
+                "agents, or sizes with zeros for agents that hold nothing"
+            )
         sizes = np.full(n_agents, n_samples // n_agents)
         sizes[: n_samples % n_agents] += 1
     else:
@@ -131,7 +134,8 @@ def _read_blocks(n_samples: int, partition: Any) -> NDArray[np.intp]:
         # Fractions of few digits, such as thirds in float32, miss 1 by as many.
         if abs(fsum(fractions) - 1) > max(1e-9, _rounding(partition, listed)):
             raise ValueError(
-                f"the fractions in partition sum to {fsum(fractions)!r}, not to 1"
+                f"the fractions in partition sum to {fsum(fractions)!r}, not to 1: "
+                "divide each by their sum, or give whole numbers for sizes"
             )
         ends = np.rint(np.cumsum(fractions) * n_samples).astype(np.intp)
         # The sum may miss 1 by a rounding error; an agent of fraction 0 at the
@@ -190,7 +194,8 @@ def assign_agents(
         raise ValueError(f"agents must be 1-D, one label per sample; got {found}")
     if len(listed) != n_samples:
         raise ValueError(
-            f"agents has {len(listed)} labels, but X has n_samples={n_samples}"
+            f"agents has {len(listed)} labels, but X has n_samples={n_samples}: give "
+            "each sample the label of its agent"
         )
     # Hashing takes a million labels in less than a tenth of a second, and unlike
     # sorting (numpy.unique) it takes any label.
@@ -479,7 +484,10 @@ def stack_numbered(parts: Any) -> tuple[Any, NDArray[np.intp]]:
     widths = [part.shape[1] for part in parts]
     if len(set(widths)) > 1:
         named = [f"{width} (part {k})" for k, width in enumerate(widths)]
-        raise ValueError(f"parts differ in number of columns: {name_some(named)}")
+        raise ValueError(
+            f"parts differ in number of columns: {name_some(named)}; all agents need "
+            "the same features in the same order"
+        )
     agents = np.repeat(
         np.arange(len(parts), dtype=np.intp), [part.shape[0] for part in parts]
     )

@@ -29,9 +29,9 @@ from .workers import Workers
 Reports = list[Report | None]
 Observer = Callable[[Reports, int], bool]
 
-# A turn of all agents is shared among threads once it has taken so many seconds, and
-# only if agents take a fifth of that each: threads that hand the interpreter's lock to
-# and fro would slow down those that hardly compute.
+# A turn of all agents is shared among threads once it has computed so many seconds, and
+# only if agents take two fifths of that each: threads that hand the interpreter's lock
+# to and fro would slow down those that hardly compute.
 _SHORT_TURN = 0.005
 
 
@@ -128,12 +128,12 @@ class _Turns:
         answers: list[Answer] = []
         if self._helpers.n_threads == 1:
             return [take_turn(*call) for call in calls]
-        started, n_busy = time.perf_counter(), 0
+        started, n_busy = time.thread_time(), 0
         for place, call in enumerate(calls, 1):
             answers.append(take_turn(*call))
             n_busy += call[1] != []
-            seconds = time.perf_counter() - started
-            if seconds > _SHORT_TURN and seconds > n_busy * _SHORT_TURN / 5:
+            seconds = time.thread_time() - started
+            if seconds > _SHORT_TURN and seconds > n_busy * _SHORT_TURN * 0.4:
                 rest = calls[place:]
                 return answers + self._helpers.share(
                     lambda call: take_turn(*call), rest

@@ -68,7 +68,8 @@ def _of_samples(estimator: Any, partition: Partition, n_components: int) -> list
     if partition.n_holders == 2:
         return [
             "with two agents that have samples the secure sum hides nothing: each "
-            "subtracts its own summand from the total and has the other's"
+            "subtracts its own summand from the total and has the other's; let a third "
+            "take part"
         ]
     if others <= n_components:
         return [

@@ -208,8 +208,8 @@ class SecureSumProtocol:
         """Return what a fit has protected, and what not, in a few sentences."""
         if len(np.unique(estimator.sample_agents_)) < LEAST_HOLDERS:
             return (
-                "Protected: the links, from eavesdroppers. Not protected: the samples of "
-                "two agents from each other, for each subtracts its own share."
+                "Protected: the links, from eavesdroppers. Not protected: the samples "
+                "of two agents from each other, for each subtracts its own share."
             )
         kept = (
             "Protected: who holds what. Links carried masked sums and encrypted "

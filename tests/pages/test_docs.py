@@ -1,6 +1,8 @@
 """Links, names, terms and code of README and documentation pages."""
 
+import contextlib
 import inspect
+import io
 import os
 import re
 import subprocess
@@ -341,3 +343,23 @@ def test_every_test_that_a_page_names_exists():
     control = rf"\| ({off}) \| `test_\w+` \|$"
     assert [row for row in rows if not re.search(control, row)] == []
     assert sorted(named - defined) == []
+
+
+def test_output_that_the_readme_shows_is_what_is_printed(tmp_path, monkeypatch):
+    """A block of text after a block of Python is its output."""
+    monkeypatch.chdir(tmp_path)
+    namespace, printed, compared = {}, "", 0
+    for info, text, _ in blocks(ROOT / "README.md"):
+        if info == "python":
+            output = io.StringIO()
+            with (
+                contextlib.redirect_stdout(output),
+                warnings.catch_warnings(),
+            ):
+                warnings.simplefilter("ignore")
+                exec(compile(text, "README.md", "exec"), namespace)
+            printed = output.getvalue()
+        elif info == "text":
+            assert text == printed
+            compared += 1
+    assert compared == 2
