@@ -281,7 +281,7 @@ class TestRefusals:
         with pytest.raises(
             ValueError,
             match=r"4 components; the largest has 8 agents, cut off from it: "
-            r"\[0, 1\], \[2, 3, 4, 5, 6 and 2 more\], \[17, 18, 19\]$",
+            r"\[0, 1\], \[2, 3, 4, 5, 6 and 2 more\], \[17, 18, 19\]; link each",
         ):
             make_network(graph)
 

@@ -62,7 +62,7 @@ def test_every_slip_has_its_section():
     assert len(QUOTED) == len(SLIPS) >= 10
 
 
-@pytest.mark.parametrize(("name", "quoted"), zip(SLIPS, QUOTED, strict=False))
+@pytest.mark.parametrize(("name", "quoted"), list(zip(SLIPS, QUOTED, strict=False)))
 def test_a_slip_is_answered_by_what_mends_it(name, quoted):
     slip, mend = SLIPS[name]
     with warnings.catch_warnings(record=True) as caught:
