@@ -74,6 +74,9 @@ class SealedAgent:
     holders : collection of int or None, default=None
         Who holds samples; None for everybody. With fewer than three left the run must
         not go on after a departure, since two would know each other's summand.
+    on_dropout : {"raise", "continue"}, default="continue"
+        Whether the run may go on without one that has left. Whoever carries envelopes
+        may say so of anybody: "raise" has the site refuse.
 
     Attributes
     ----------
@@ -85,7 +88,8 @@ class SealedAgent:
     Raises
     ------
     ValueError
-        If fewer than `min_sites` are on the roster, or the protocol's code is none.
+        If fewer than `min_sites` are on the roster, or the protocol's code or
+        `on_dropout` is none.
 
     Examples
     --------
@@ -124,6 +128,7 @@ class SealedAgent:
         *,
         min_sites: int = 1,
         holders: Collection[int] | None = None,
+        on_dropout: str = "continue",
     ) -> None:
         n_agents = len(credentials.roster)
         if not 0 <= protocol < SEALED:
@@ -134,6 +139,10 @@ class SealedAgent:
             raise ValueError(
                 f"min_sites={min_sites} exceeds the {n_agents} sites of the roster"
             )
+        if on_dropout not in ("raise", "continue"):
+            raise ValueError(
+                f"on_dropout={on_dropout!r} should be 'raise' or 'continue'"
+            )
         self.agent = agent
         self.number = credentials.number
         self.name = credentials.name_of(self.number)
@@ -143,6 +152,7 @@ class SealedAgent:
         self._protocol = protocol
         self._min_sites = min_sites
         self._holders = None if holders is None else frozenset(holders)
+        self._on_dropout = on_dropout
         self._address = Address(
             credentials.run,
             protocol | SEALED,
@@ -243,7 +253,8 @@ class SealedAgent:
         Raises
         ------
         DropoutError
-            If too few are left, or the agent cannot go on without them.
+            If too few are left, the agent cannot go on without them, or
+            ``on_dropout="raise"``.
         ValueError
             If departures are missing, or somebody has left who did not take part.
         """
@@ -257,6 +268,12 @@ class SealedAgent:
             raise ValueError(
                 f"{self.name}: told that agents {list(departure.agents)} have left; "
                 f"{unknown or self.number} cannot have"
+            )
+        if self._on_dropout != "continue":
+            gone = ", ".join(map(self._credentials.name_of, departure.agents))
+            raise DropoutError(
+                f"{self.name}: told that {gone} left, and does not go on without: "
+                f"on_dropout={self._on_dropout!r}"
             )
         members = tuple(one for one in self._members if one not in departure.agents)
         self._check_members(members)

@@ -344,6 +344,7 @@ class SiteParty:
             neighbours,
             protocol.code,
             min_sites=max(spec.min_sites, folder.policy.min_sites),
+            on_dropout=estimator.on_dropout,
         )
         self._K = K
         self.results = Results(

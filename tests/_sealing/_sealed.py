@@ -17,6 +17,7 @@ FACTS = {
     "n_init": 1,
     "feature digest": "ab" * 32,
 }
+_OPTIONS = "min_sites", "holders", "on_dropout"
 CODES = {"consensus": 1, "secure-sum": 2}
 IDENTITIES = [Identity(bytes([1 + i]) * 32) for i in range(8)]
 
@@ -49,7 +50,7 @@ def sealed_agents(
     With `signed` those of the secure sum sign the keys of their masks, too.
     """
     n_agents = len(sizes)
-    options = {key: given.pop(key) for key in ("min_sites", "holders") if key in given}
+    options = {key: given.pop(key) for key in _OPTIONS if key in given}
     facts, credentials = facts or {}, credentials or {}
     own = [
         credentials.get(i) or credentials_of(i, n_agents, facts.get(i, FACTS))

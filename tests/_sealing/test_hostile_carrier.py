@@ -6,7 +6,8 @@ the receiver's other neighbours can tell.
 
 import numpy as np
 import pytest
-from _sealed import SIZES, credentials_of, plain_agents
+from _hostile import carry, switch_off
+from _sealed import SIZES, credentials_of, plain_agents, sealed_agents
 from _sums import RARE, p_uniform
 
 from skppdnmf._data.graph import make_network
@@ -115,3 +116,27 @@ def test_noise_goes_on_without_the_check_of_totals(monkeypatch):
     """The positive control: it becomes a left factor like any other."""
     monkeypatch.setattr(FixedPoint, "check_totals", lambda *_: None)
     assert len(run(agents_of(lies=True, sealed=False))) == 4
+
+
+def told_another_scale(agents):
+    """An agent of the consensus whose private average has come to another scale."""
+    transcript = agents[VICTIM].agent.transcript
+    genuine = transcript.tell
+    transcript.tell = lambda data: genuine(data[::-1])
+    return carry(agents)
+
+
+def test_another_scale_for_one_agent_ends_the_consensus_by_name():
+    """It is what all agents are told alike, under that protocol."""
+    run = told_another_scale(sealed_agents("consensus"))
+    assert VICTIM in {*run.refused, *(one.sender for one in run.errors.values())}
+    assert set(run.refused.values()) == {TranscriptMismatchError}
+    assert run.finished == []
+
+
+def test_without_the_comparison_another_scale_goes_unnoticed(monkeypatch):
+    """The positive control."""
+    switch_off(monkeypatch, "comparison")
+    run = told_another_scale(sealed_agents("consensus"))
+    assert run.refused == {}
+    assert run.finished == [0, 1, 2, 3]

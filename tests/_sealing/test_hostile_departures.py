@@ -54,6 +54,23 @@ def test_an_invented_departure_is_signed_by_all_that_go_on():
         ]
 
 
+def test_an_invented_departure_ends_a_run_that_does_without_nobody():
+    """Whatever whoever carries says: under the default of a fit, nothing goes on."""
+    agents = sums(on_dropout="raise")
+    run = carry(agents, then=told(agents, dict.fromkeys((0, 1, 2, 3), (4,))))
+    assert run.refused == dict.fromkeys((0, 1, 2, 3), DropoutError)
+    assert "told that agent 'site-4' left" in str(run.errors[0])
+    assert not [one for one in run.sent if one.kind != HELLO and one.body[1] == 1]
+
+
+def test_without_that_rule_it_goes_on():
+    """The positive control: totals with and without a site that has not left."""
+    agents = sums(on_dropout="continue")
+    run = carry(agents, then=told(agents, dict.fromkeys((0, 1, 2, 3), (4,))))
+    assert run.finished == [0, 1, 2, 3]
+    assert [one for one in run.sent if one.kind == SUM_UP and one.body[1] == 1]
+
+
 @pytest.mark.parametrize(
     ("given", "gone"),
     [({"min_sites": 4}, (3, 4)), ({}, (2, 3, 4)), ({"holders": [0, 1, 2, 3]}, (2, 3))],

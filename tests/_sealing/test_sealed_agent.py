@@ -335,6 +335,8 @@ def test_options_that_cannot_be_are_refused():
     agent, credentials = plain_agents("secure-sum")[0], credentials_of(0, 4)
     with pytest.raises(ValueError, match="min_sites=5 exceeds the 4 sites"):
         SealedAgent(agent, credentials, [1, 3], 2, min_sites=5)
+    with pytest.raises(ValueError, match="on_dropout='skip' should be"):
+        SealedAgent(agent, credentials, [1, 3], 2, on_dropout="skip")
     with pytest.raises(ValueError, match="protocol=128"):
         SealedAgent(agent, credentials, [1, 3], 128)
 
