@@ -4,21 +4,27 @@ Each attack on agents of both protocols, on agents that would take anything, and
 these without the measure that stops it.
 """
 
+import functools
 from collections import Counter
 
 import _helpers
 import _sums
 import pytest
-from _helpers import RUN
+from _helpers import RUN, assert_same_reports
 from _hostile import Ledger, OnLink, carry, switch_off
-from _sealed import CODES, credentials_of, sealed_agents
+from _sealed import CODES, credentials_of, plain_agents, sealed_agents
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from skppdnmf._sealing.agent import FINAL, HELLO
 from skppdnmf.exceptions import (
+    CorruptedMessageError,
+    FactsMismatchError,
     ForgedMessageError,
     ReplayedMessageError,
+    TranscriptMismatchError,
 )
-from skppdnmf.exchange import SealedAgent
+from skppdnmf.exchange import REPLY, SUM_UP, SealedAgent
 
 both = pytest.mark.parametrize("protocol", CODES)
 RING = {0: [1, 3], 1: [0, 2], 2: [1, 3], 3: [0, 2]}
@@ -199,3 +205,90 @@ def test_final_signatures_cross_a_link_once_in_each_direction():
     links = Counter((one.sender, one.receiver) for one in run.sent if one.kind == FINAL)
     entries = 4  # of four sites, each at most once
     assert max(links.values()) <= entries
+
+
+HARMS = {
+    "drop": lambda one, past, bit: [],
+    "twice": lambda one, past, bit: [one, one],
+    "old": lambda one, past, bit: [past[bit % len(past)]],
+    "early": lambda one, past, bit: [one, past[bit % len(past)]],
+    "flip": lambda one, past, bit: [with_bit(one, bit)],
+    "cut": lambda one, past, bit: [one._replace(body=one.body[: bit % len(one.body)])],
+    "to": lambda one, past, bit: [one._replace(receiver=bit % 4)],
+    "from": lambda one, past, bit: [one._replace(sender=bit % 4)],
+}
+
+
+def with_bit(envelope, bit):
+    body = bytearray(envelope.body)
+    body[bit // 8 % len(body)] ^= 1 << bit % 8
+    return envelope._replace(body=bytes(body))
+
+
+@functools.cache
+def honest(protocol):
+    """The reports of a run that nobody meddles with, and how much is sent in it."""
+    run = carry(sealed_agents(protocol, signed=True))
+    return run.reports, len(run.sent)
+
+
+@both
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(0, 1), st.sampled_from(sorted(HARMS)), st.integers(0, 1 << 20)
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_whatever_a_relay_does_no_result_is_another(protocol, harms):
+    """Each agent ends as in an honest run, to the last bit, or without a result."""
+    expected, n_sent = honest(protocol)
+    planned = {int(where * (n_sent - 1)): (harm, bit) for where, harm, bit in harms}
+    past = []
+
+    def meddle(envelope):
+        past.append(envelope)
+        if len(past) - 1 not in planned:
+            return [envelope]
+        harm, bit = planned[len(past) - 1]
+        return HARMS[harm](envelope, past, bit)
+
+    agents = sealed_agents(protocol, signed=True)
+    run = carry(agents, meddle)
+    named = CorruptedMessageError, FactsMismatchError, TranscriptMismatchError
+    assert all(isinstance(error, named) for error in run.errors.values())
+    for i, agent in enumerate(agents):
+        assert (agent.agreement is not None) == (i in run.finished)
+        n_reports = len(run.reports[i])
+        assert_same_reports([expected[i][:n_reports]], [run.reports[i]])
+        if i in run.finished:
+            assert n_reports == len(expected[i])
+            assert agent.agreement.verify(credentials_of(0, 4)) == [
+                f"site-{k}" for k in range(4)
+            ]
+
+
+@both
+def test_without_seals_a_bit_makes_another_result(protocol):
+    """The positive control: all agents finish, and none refuses anything."""
+    kind, place = {"consensus": (REPLY, -64), "secure-sum": (SUM_UP, 75)}[protocol]
+    changed = []
+
+    def meddle(envelope):
+        if envelope.kind != kind or envelope.round != 2 or changed:
+            return [envelope]
+        changed.append(envelope)
+        return [with_bit(envelope, 8 * (place % len(envelope.body)))]
+
+    run = carry(plain_agents(protocol), meddle)
+    assert run.refused == {}
+    assert run.finished == [0, 1, 2, 3]
+    expected, _ = honest(protocol)
+    different = [
+        (mine[-1].H != theirs[-1].H).any()
+        for mine, theirs in zip(run.reports, expected, strict=True)
+    ]
+    assert all(different)
