@@ -6,13 +6,15 @@ the receiver's other neighbours can tell.
 
 import numpy as np
 import pytest
+from _helpers import RUN, random_start, split_parts
 from _hostile import carry, switch_off
 from _sealed import SIZES, credentials_of, plain_agents, sealed_agents
-from _sums import RARE, p_uniform
+from _sums import RARE, p_uniform, path_settings
 
 from skppdnmf._data.graph import make_network
 from skppdnmf._federation.local import run_local
 from skppdnmf._sealing.transcript import Transcript
+from skppdnmf._secure_sum.build import make_sum_agents as build_agents
 from skppdnmf._secure_sum.totals import FixedPoint
 from skppdnmf.exceptions import CorruptedTotalError, TranscriptMismatchError
 from skppdnmf.exchange import SUM_DOWN, SealedAgent, SumMessage
@@ -140,3 +142,27 @@ def test_without_the_comparison_another_scale_goes_unnoticed(monkeypatch):
     run = told_another_scale(sealed_agents("consensus"))
     assert run.refused == {}
     assert run.finished == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("beta", [2.0, 1.0, 0.5])
+def test_it_ends_by_name_under_every_loss(beta):
+    """All agents of the sum tell their seals what they have been told."""
+    network = make_network(GRAPH, len(SIZES), 0)
+    starts = np.stack([random_start(3, 5, seed) for seed in range(2)])
+    agents = build_agents(
+        split_parts(SIZES, 5),
+        NAMES,
+        network,
+        starts,
+        path_settings(len(SIZES), n_features=5, beta=beta, max_iter=4),
+        degree=3,
+        seed=0,
+        run=RUN,
+    )
+    agents[LIAR] = Liar(agents[LIAR])
+    sealed = [
+        SealedAgent(one, credentials_of(i, 4), network.neighbours[i].tolist(), 2)
+        for i, one in enumerate(agents)
+    ]
+    refused = carry(sealed).refused
+    assert set(refused.values()) == {TranscriptMismatchError}
