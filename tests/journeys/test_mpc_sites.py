@@ -149,7 +149,7 @@ def test_more_owners_share_to_three(tmp_path):
 
 
 def test_one_that_dies_ends_the_others_by_a_named_error(sites):
-    job = sites.job(max_iter=100_000, timeout=5)
+    job = sites.job(max_iter=100_000, timeout=15)
     policy = "max_iterations = 100000\n"
     for name in sites.names:
         file = sites.folder / name / "skppdnmf.toml"
@@ -161,9 +161,9 @@ def test_one_that_dies_ends_the_others_by_a_named_error(sites):
     died = time.monotonic()
     for name in ("a", "b"):
         code, _, errors = sites.end(name)
-        assert code == 1
+        assert code == 1, errors
         assert re.search(r"Error: DropoutError: .* nothing heard from '\w'", errors)
-    assert time.monotonic() - died < 60
+    assert time.monotonic() - died < 90
     assert not (sites.folder / "a" / "results").exists()
 
 

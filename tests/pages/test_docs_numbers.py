@@ -285,3 +285,57 @@ def test_imports_are_found():
     found = set(imported(ROOT / "skppdnmf" / "_estimator.py"))
     assert {"_fit", "_data", "_nmf"} <= found
     assert "exceptions" in set(imported(ROOT / "skppdnmf" / "_paillier" / "keys.py"))
+
+
+def cells_of(name):
+    """Numbers of a row of the table of protocols, column by column."""
+    text = (DOCS / "user_guide" / "protocols.md").read_text(encoding="utf-8")
+    row = next(line for line in text.splitlines() if line.startswith(f"| {name}"))
+    bare = re.sub(r"\([^)]*\)|`[^`]*`|(?<=\d),(?=\d)", "", row)
+    columns = bare.strip("| ").split("|")
+    return [re.findall(r"\d+(?:\.\d+)?", column) for column in columns]
+
+
+def record_of(name):
+    """The lines of a recorded benchmark."""
+    file = DOCS / "benchmarks" / f"{name}.txt"
+    return file.read_text(encoding="utf-8").splitlines()
+
+
+def row_of(lines, *words):
+    """The first line that has all the words."""
+    return next(line for line in lines if all(word in line for word in words))
+
+
+def test_the_table_of_protocols_has_the_recorded_figures():
+    """Where people decide, no figure is another than its script has printed."""
+    found = record_of("bench_membership")
+    _, consensus, summed, _, shares = cells_of("membership of one candidate")
+    places = found.index(row_of(found, "A single candidate"))
+    for k, pool in enumerate(("100 ", "500 ")):
+        rows = [line for line in found[places:] if line.strip().startswith(pool)]
+        one = row_of(rows, "n_init=1 ")
+        assert row_of(rows, "consensus ").split()[2] == consensus[k]
+        assert one.split()[2] == summed[k]
+        assert re.findall(r"\d\.\d\d", one)[6] == shares[k]
+    most = row_of(record_of("bench_privacy"), "   2000  ", "(0.694)")
+    assert cells_of("membership of one")[3][0] in most
+    _, consensus, summed, noisy, shares = cells_of("error over that of NMF")
+    accuracy = record_of("bench_accuracy")
+    for k, exchanges in ((0, "300"), (2, "900")):
+        row = row_of(accuracy, "digits, K=10", f"{exchanges} exchanges")
+        assert row.split()[4] == consensus[k]
+    sums = row_of(record_of("bench_protocols"), "digits, K=10", "60 exchanges")
+    assert f"median {summed[0]}" in sums
+    private = record_of("bench_privacy")
+    for k, size in enumerate((" 2000 ", " 5000 ", " 16000 ")):
+        row = next(line for line in private if re.match(rf"\s*{size.strip()} ", line))
+        assert re.findall(r"\d\.\d{3}", row)[3] == noisy[k]
+    _, consensus, summed, _, seconds = cells_of("cost on one machine")
+    costs = record_of("bench_protocols")
+    row = row_of(costs, "consensus, Paillier, entrywise").split()
+    assert consensus[:2] == [f"{float(row[-1]):.0f}", f"{float(row[-2]):.0f}"]
+    row = row_of(costs, "secure sum, 60 exchanges").split()
+    assert summed[:2] == [f"{float(row[-1]):.1f}", f"{float(row[-2]):.0f}"]
+    fit = row_of(record_of("bench_mpc"), "digits, 500   ", "  1   ").split()
+    assert (shares[0], seconds[0]) == (fit[4], fit[5])
