@@ -722,12 +722,12 @@ class PrivateDistributedNMF(
             )
         for message in protocol.remarks(plain, outcome.reports):
             warn_user(message, ConvergenceWarning)
+        self.reconstruction_err_ = np.nan
         with Helpers.of(self.n_jobs, 1) as helpers:
             W = self._solve(X, helpers.share)
-        self.reconstruction_err_ = np.nan
-        if self.epsilon is None:
-            _, error = self._squared_errors(X, W, sample_weight)
-            self.reconstruction_err_ = float(np.sqrt(error))
+            if self.epsilon is None:
+                _, error = self._squared_errors(X, W, sample_weight, helpers.share)
+                self.reconstruction_err_ = float(np.sqrt(error))
         callbacks.end()
         return W.astype(X.dtype, copy=False), given
 
@@ -748,7 +748,7 @@ class PrivateDistributedNMF(
         H = self.components_.astype(np.float64) * scales[:, None]
         return solve(X, H, *penalty) * scales
 
-    def _squared_errors(self, X, W, sample_weight=None):
+    def _squared_errors(self, X, W, sample_weight=None, share=one_by_one):
         """Return ``||X||^2`` and ``||X - W H||^2``, weighted; or twice divergences."""
         W = W.astype(np.float64)
         H = self.components_.astype(np.float64)
@@ -776,7 +776,7 @@ class PrivateDistributedNMF(
             )
             root = np.sqrt(weight)
             X, W = scale_rows(X.astype(np.float64), root), W * root[:, None]
-        return squared_norm(X), squared_residual(X, W, H)
+        return squared_norm(X, share), squared_residual(X, W, H, share)
 
     @single_threaded()
     def transform(self, X):

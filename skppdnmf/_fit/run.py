@@ -99,7 +99,7 @@ def run_fit(
     Fit
     """
     estimator = setting.estimator
-    parts = [X[rows] for rows in partition.samples]
+    parts = [_rows_of(X, rows) for rows in partition.samples]
     norms = _sizes(setting, parts, partition, weights)
     if weights is not None:
         parts = [
@@ -152,6 +152,14 @@ def run_fit(
             tap=None if recorder is None else recorder.sent,
         )
     return Fit(outcome, watch.rows)
+
+
+def _rows_of(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Return an agent's samples, as a view where they follow each other."""
+    size = len(rows)
+    if size and rows[-1] - rows[0] == size - 1 and (np.diff(rows) == 1).all():
+        return X[rows[0] : rows[0] + size]
+    return X[rows]
 
 
 def _outcome(computed: Computed) -> Outcome:

@@ -6,16 +6,18 @@ of arXiv 2403.18326, transposed to scikit-learn's orientation.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .blocks import row_slices
+from .blocks import one_by_one, row_slices
 from .penalties import Penalty
 
 Array = NDArray[np.floating]
+Share = Callable[..., list[Any]]
 Data = Any  # an ndarray, or a scipy sparse matrix or array in CSR format
 
 
@@ -233,14 +235,16 @@ def right_products(X: Data, H: Array) -> Array:
     return X @ (np.ascontiguousarray(right) if sparse.issparse(X) else right)
 
 
-def squared_norm(X: Data) -> float:
-    """Return ``||X||^2`` in double precision."""
+def squared_norm(X: Data, share: Share = one_by_one) -> float:
+    """Return ``||X||^2`` in double precision; blocks of rows go through `share`."""
     parts = [X.data] if sparse.issparse(X) else [X[rows] for rows in row_slices(len(X))]
-    total = 0.0
-    with np.errstate(over="ignore"):  # infinity is refused where it matters
-        for part in parts:
-            total += float(np.sum(np.square(part, dtype=np.float64)))
-    return total
+    return float(sum(share(_sum_of_squares, parts)))
+
+
+def _sum_of_squares(values: Array) -> float:
+    """Return the sum of squares; infinity is refused where it matters."""
+    with np.errstate(over="ignore"):
+        return float(np.sum(np.square(values, dtype=np.float64)))
 
 
 def expanded_residual(
@@ -255,17 +259,18 @@ def expanded_residual(
     return max(0.0, norm - 2.0 * inner + float(np.vdot(left_gram, right_gram)))
 
 
-def squared_residual(X: Data, W: Array, H: Array) -> float:
+def squared_residual(X: Data, W: Array, H: Array, share: Share = one_by_one) -> float:
     """Return ``||X - W H||^2`` without forming W H where X is sparse."""
     if sparse.issparse(X):
         H = H.astype(np.float64, copy=False)
         return expanded_residual(squared_norm(X), W, X @ H.T, H @ H.T, gram(W))
     H = H.astype(W.dtype, copy=False)
-    total = 0.0
-    for rows in row_slices(len(W)):
+
+    def of_rows(rows: slice) -> float:
         residual = X[rows] - W[rows] @ H
-        total += float(np.einsum("ij,ij->", residual, residual, dtype=np.float64))
-    return total
+        return float(np.einsum("ij,ij->", residual, residual, dtype=np.float64))
+
+    return float(sum(share(of_rows, row_slices(len(W)))))
 
 
 def frobenius_square(array: Array) -> float:

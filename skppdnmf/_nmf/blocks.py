@@ -32,6 +32,7 @@ def row_slices(n_rows: int) -> list[slice]:
     [slice(0, 2560, None), slice(2560, 5000, None)]
     """
     n_blocks = max(1, -(-n_rows // _ROWS))
+    n_blocks += n_blocks > 1 and n_blocks % 2  # so that two threads end together
     size = max(1, -(-n_rows // (n_blocks * _STEP)) * _STEP)
     starts = range(0, max(1, n_rows), size)
     return [slice(start, min(start + size, n_rows)) for start in starts]
