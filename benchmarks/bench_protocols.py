@@ -13,6 +13,7 @@ import resource
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -253,12 +254,12 @@ def print_speed() -> None:
     """Print seconds beside those of NMF, by turns, all at their defaults."""
     K, F = 20, 200
     print(f"\n## Secure sum beside NMF(init='random'): {F} features, K={K}, defaults")
-    print("medians of three turns; NMF uses every core")
-    sizes = [(2_000, 20), (20_000, 20), (200_000, 20), (200_000, 3)]
-    for n_samples, n_agents in sizes[:2] if QUICK else sizes:
+    print("means of turns; NMF uses every core")
+    sizes = {2_000: (20,), 20_000: (20,), 200_000: (20, 3)}
+    for n_samples, agents in list(sizes.items())[: 2 if QUICK else 3]:
         X = noisy_low_rank(n_samples, F, K)
 
-        def distributed(seed: int, n_jobs: int, X=X, n_agents=n_agents):
+        def distributed(seed: int, n_agents: int, n_jobs: int, X=X):
             return PrivateDistributedNMF(
                 K,
                 protocol="secure-sum",
@@ -268,28 +269,31 @@ def print_speed() -> None:
             ).fit(X)
 
         makers = {
-            "NMF": lambda seed, X=X: NMF(K, init="random", random_state=seed).fit(X),
-            "one job": lambda seed, fit=distributed: fit(seed, 1),
-            "two jobs": lambda seed, fit=distributed: fit(seed, 2),
+            "NMF": lambda seed, X=X: NMF(K, init="random", random_state=seed).fit(X)
         }
+        for n_agents in agents:
+            for n_jobs in (1, 2):
+                makers[f"{n_agents} agents, n_jobs={n_jobs}"] = partial(
+                    distributed, n_agents=n_agents, n_jobs=n_jobs
+                )
         runs: dict[str, list] = {name: [] for name in makers}
-        for turn in range(1 if QUICK else 3):
+        for turn in range(1 if QUICK else 2):
             for name, make in makers.items():
                 model, seconds = timed(lambda make=make, turn=turn: make(turn))
                 runs[name].append(
                     (seconds, relative_error(model, X), float(model.n_iter_))
                 )
                 del model
-        medians = {name: np.median(each, axis=0) for name, each in runs.items()}
-        reference = medians["NMF"][0]
-        print(f"{n_samples:7} samples, {n_agents:2} agents")
-        for name, (seconds, error, n_iter) in medians.items():
+        means = {name: np.mean(each, axis=0) for name, each in runs.items()}
+        print(f"{n_samples} samples")
+        for name, (seconds, error, n_iter) in means.items():
             print(
-                f"    {name:9} error {error:.4f} {n_iter:4.0f} iterations "
-                f"{seconds:7.2f} s, {seconds / reference:.2f} of NMF's"
+                f"    {name:20} error {error:.5f} {n_iter:4.0f} iterations "
+                f"{seconds:7.2f} s, {seconds / means['NMF'][0]:.2f} of NMF's"
             )
-        ratio = medians["one job"][0] / medians["two jobs"][0]
-        print(f"    two jobs are {ratio:.2f} times as fast as one")
+        for n_agents in agents:
+            one, two = (means[f"{n_agents} agents, n_jobs={k}"][0] for k in (1, 2))
+            print(f"    {n_agents} agents: two jobs {one / two:.2f} times as fast")
 
 
 def print_transform() -> None:
