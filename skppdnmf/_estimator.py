@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.base import (
@@ -37,6 +38,7 @@ from ._data.shapes import align, warn_of_labels_as_target
 from ._data.weights import check_weights, scale_rows
 from ._federation.helpers import Helpers
 from ._fit.advice import advice
+from ._fit.budget import PrivacyBudget
 from ._fit.callbacks import CallbackSupportMixin, FitCallbacks
 from ._fit.history import fitted_attributes
 from ._fit.keeping import keeps_what_was_fitted
@@ -403,46 +405,46 @@ class PrivateDistributedNMF(
 
     def __init__(
         self,
-        n_components="auto",
+        n_components: int | str = "auto",
         *,
-        partition=None,
-        adjacency="random",
-        mu=1.0,
-        eta=1.0,
-        g_max=1.0,
-        penalty_scaling="data",
-        masking="entrywise",
-        n_max=10**6,
-        protocol="consensus",
-        encryption="paillier",
-        key_size=2048,
-        key_scheme="djn",
-        update="proximal",
-        init="random",
-        n_init="auto",
-        key_degree=None,
-        on_dropout="raise",
-        fixed_components=None,
-        beta_loss="frobenius",
-        forget_factor=0.8,
-        sparse_missing=False,
-        normalize=None,
-        alpha_W=0.0,
-        alpha_H="same",
-        l1_ratio=0.0,
-        max_iter=60,
-        max_admm_iter=5,
-        tol=1e-4,
-        epsilon=None,
-        delta=None,
-        clip=None,
-        privacy_unit="sample",
-        max_colluding=None,
-        privacy_budget=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
+        partition: Any = None,
+        adjacency: Any = "random",
+        mu: float = 1.0,
+        eta: float = 1.0,
+        g_max: float = 1.0,
+        penalty_scaling: str = "data",
+        masking: str = "entrywise",
+        n_max: float = 10**6,
+        protocol: str = "consensus",
+        encryption: str | None = "paillier",
+        key_size: int = 2048,
+        key_scheme: str = "djn",
+        update: str = "proximal",
+        init: Any = "random",
+        n_init: int | str = "auto",
+        key_degree: int | None = None,
+        on_dropout: str = "raise",
+        fixed_components: Any = None,
+        beta_loss: str | float = "frobenius",
+        forget_factor: float = 0.8,
+        sparse_missing: bool = False,
+        normalize: str | None = None,
+        alpha_W: float = 0.0,
+        alpha_H: float | str = "same",
+        l1_ratio: float = 0.0,
+        max_iter: int = 60,
+        max_admm_iter: int = 5,
+        tol: float = 1e-4,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        clip: float | None = None,
+        privacy_unit: str = "sample",
+        max_colluding: int | None = None,
+        privacy_budget: PrivacyBudget | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.n_components = n_components
         self.partition = partition
         self.adjacency = adjacency
@@ -487,7 +489,9 @@ class PrivateDistributedNMF(
         BaseEstimator._validate_params(with_python_numbers(self))
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None, *, agents=None, **fit_params):
+    def fit(
+        self, X: Any, y: Any = None, *, agents: Any = None, **fit_params: Any
+    ) -> PrivateDistributedNMF:
         """Factorise X.
 
         Parameters
@@ -546,7 +550,9 @@ class PrivateDistributedNMF(
 
     @available_if(takes_batches)
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X, y=None, *, agents=None, **fit_params):
+    def partial_fit(
+        self, X: Any, y: Any = None, *, agents: Any = None, **fit_params: Any
+    ) -> PrivateDistributedNMF:
         """Go on with further samples, at any agents, under "secure-sum".
 
         The left factor starts where the last batch has left it, and the totals of
@@ -588,7 +594,9 @@ class PrivateDistributedNMF(
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X, y=None, *, agents=None, **fit_params):
+    def fit_transform(
+        self, X: Any, y: Any = None, *, agents: Any = None, **fit_params: Any
+    ) -> Any:
         """Factorise X and return the right factor; equals ``fit(X).transform(X)``.
 
         Parameters
@@ -779,7 +787,7 @@ class PrivateDistributedNMF(
         return squared_norm(X, share), squared_residual(X, W, H, share)
 
     @single_threaded()
-    def transform(self, X):
+    def transform(self, X: Any) -> Any:
         """Solve each sample's nonnegative least squares problem exactly.
 
         Parameters
@@ -825,7 +833,7 @@ class PrivateDistributedNMF(
         return self._with_labels(W, stacked) if is_parts(X) else W
 
     @single_threaded()
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: Any) -> Any:
         """Return data from a right factor.
 
         Parameters
@@ -863,7 +871,7 @@ class PrivateDistributedNMF(
         return X @ self.components_
 
     @single_threaded()
-    def score(self, X, y=None, sample_weight=None):
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the relative reconstruction error; greater is better.
 
         Parameters
