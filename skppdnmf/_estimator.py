@@ -153,7 +153,7 @@ class PrivateDistributedNMF(
         iterations (16 at most) are done, then the better half of them until half
         (30 at most), then the best. "auto" makes it 8 for small problems, 1 for
         large ones: as many as keep an exchange, estimated from the numbers of agents,
-        samples, features and components, to 80 milliseconds of all agents together
+        samples, features and components, to 40 milliseconds of all agents together
         and to 4 MB of a link; with an int the result does not depend on the number of
         agents. The agents learn the totals of every start. "mpc" follows all until a
         quarter of the iterations are done, and opens which is the best; "auto" makes

@@ -17,7 +17,7 @@ from .key_graph import key_degree
 # By default as many starts are followed as keep an exchange within these milliseconds,
 # of all agents together, and megabytes, of a link to and fro.
 _MOST_STARTS = 8
-_MOST_MILLISECONDS = 80.0
+_MOST_MILLISECONDS = 40.0
 _MOST_MEGABYTES = 4.0
 # Of one core of the years around 2020: multiplications and additions of large matrices,
 # and of coordinate descent, and bytes of masks, in a millisecond.
@@ -272,7 +272,7 @@ def count_starts(n_init: int | str, cost: StartCost) -> int:
     Returns
     -------
     int
-        Under "auto" 1 to 8, as many as keep to 80 ms of all agents together and to
+        Under "auto" 1 to 8, as many as keep to 40 ms of all agents together and to
         4 MB of a link in each exchange.
 
     Examples

@@ -40,7 +40,7 @@ def test_starts_are_one_to_eight_and_fewer_where_one_costs_more(sizes, place):
     n_starts = count_starts("auto", cost)
     assert 1 <= n_starts <= 8
     if n_starts > 1:
-        assert n_starts * cost.milliseconds <= 80
+        assert n_starts * cost.milliseconds <= 40
         assert n_starts * cost.megabytes <= 4
     larger = [size + (place == k) for k, size in enumerate(sizes)]
     assert StartCost.of(*larger).milliseconds >= cost.milliseconds
@@ -48,7 +48,7 @@ def test_starts_are_one_to_eight_and_fewer_where_one_costs_more(sizes, place):
     assert count_starts(5, cost) == 5
 
 
-@pytest.mark.parametrize(("n_samples", "expected"), [(900, 7), (100_000, 1)])
+@pytest.mark.parametrize(("n_samples", "expected"), [(900, 3), (100_000, 1)])
 def test_starts_follow_from_the_number_of_samples_once_it_is_known(n_samples, expected):
     """All agents learn it with the first sum, and the left factor is not small."""
     settings = path_settings(20, n_features=200, auto_peers=19)
@@ -63,7 +63,7 @@ def test_starts_follow_from_the_number_of_samples_once_it_is_known(n_samples, ex
 
 def test_binary_images_get_several_starts_and_much_data_one():
     images = StartCost.of(17, 1024, 5, 4, 256)
-    assert count_starts("auto", images) > 4
+    assert count_starts("auto", images) >= 4
     assert count_starts("auto", StartCost.of(20, 200, 20, 19, 200_000)) == 1
 
 
