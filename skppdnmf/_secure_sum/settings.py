@@ -247,7 +247,7 @@ class StartCost(NamedTuple):
         >>> from skppdnmf._secure_sum.settings import StartCost
         >>> cost = StartCost.of(20, 200, n_agents=20, n_peers=19, n_samples=200_000)
         >>> round(cost.milliseconds), round(cost.megabytes, 2)
-        (387, 0.07)
+        (378, 0.07)
         """
         K, F, N = n_components, n_features, n_agents
         n_bytes = 8 * (K * (K + 1) // 2 + K * F)
