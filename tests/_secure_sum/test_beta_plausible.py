@@ -28,11 +28,15 @@ def begun(beta, X, n_starts=2, **given):
 
 def summand(path, held, W):
     """What one agent with all samples sends, and its right factors afterwards."""
-    ones = np.ones(held.n_samples)
-    W = [held.right_steps(w, H, 2) for w, H in zip(W, path.point, strict=True)]
-    parts = [held.totals(w, H, ones) for w, H in zip(W, path.point, strict=True)]
-    above, below, divergences = map(np.array, zip(*parts, strict=True))
-    totals = BetaTotals(above, below, divergences.sum(axis=1))
+    ones, below = np.ones(held.n_samples), path.numbers.with_below
+    parts = [
+        held.improve(w, H, ones, 2, 0.0, 0.0, below)
+        for w, H in zip(W, path.point, strict=True)
+    ]
+    W, above, model, divergences = zip(*parts, strict=True)
+    below = np.array(model if below else [])
+    divergences = np.array(divergences)
+    totals = BetaTotals(np.array(above), below, divergences.sum(axis=1))
     return path.numbers.encode(totals, float(held.size_bounds().sum())), W
 
 
