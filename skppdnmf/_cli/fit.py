@@ -23,10 +23,11 @@ from .options import (
     data_options,
     make_estimator,
     read_input,
+    weight_option,
 )
 from .outputs import check_output, write_output, write_text
 from .page import Page, new_figure
-from .parameter_types import OutputPath, refuse_blank
+from .parameter_types import OutputPath
 from .summary import (
     history_columns,
     parameter_rows,
@@ -46,13 +47,7 @@ Prints what the fit came to. Rows and columns are counted from 0.
 
 @click.command("fit", cls=DataCommand, help=HELP)
 @data_options
-@click.option(
-    "--sample-weight",
-    metavar="COLUMN|FILE",
-    callback=refuse_blank,
-    help="Weights of the samples under secure-sum: a column of FILE, which is then no "
-    "feature, or a file with a number in each line, or an .npy file.",
-)
+@weight_option
 @click.option(
     "--out",
     metavar="DIRECTORY|FILE.npz",
@@ -102,7 +97,7 @@ def fit(
         raise CommandError("the fit did not converge (--strict)", NOT_CONVERGED)
 
 
-def fit_finite(estimator: Any, data: Data) -> Any:
+def fit_finite(estimator: Any, data: Data, batch: bool = False) -> Any:
     """Fit an estimator and return the right factor, which is finite.
 
     Parameters
@@ -111,6 +106,8 @@ def fit_finite(estimator: Any, data: Data) -> Any:
         To be fitted.
     data : Data
         The samples and their agents.
+    batch : bool, default=False
+        Whether they are a batch after others.
 
     Returns
     -------
@@ -123,7 +120,12 @@ def fit_finite(estimator: Any, data: Data) -> Any:
         If a factor is not finite.
     """
     weights = {} if data.weights is None else {"sample_weight": data.weights}
-    W = estimator.fit_transform(data.X, agents=data.agents, **weights)
+    if batch:
+        W = estimator.partial_fit(data.X, agents=data.agents, **weights).transform(
+            data.X
+        )
+    else:
+        W = estimator.fit_transform(data.X, agents=data.agents, **weights)
     for factor in (W, estimator.components_):
         if not np.isfinite(factor).all():
             raise CommandError(

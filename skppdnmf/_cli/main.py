@@ -13,11 +13,13 @@ from .._files.errors import FAILED, CommandError, describe, one_line
 from .._version import __version__
 from .audit import audit
 from .bench import bench
+from .component_curve import component_curve_command
 from .demo import demo
 from .errors import INTERRUPTED, WarningLines
 from .federate import federate
 from .fit import fit
 from .mpc import mpc
+from .partial_fit import partial_fit_command
 from .site import site
 
 HELP = """Nonnegative matrix factorisation of data that several agents hold.
@@ -135,5 +137,8 @@ def cli(ctx: click.Context, show_traceback: bool) -> None:
         click.echo(ctx.get_help())
 
 
-for _command in (fit, audit, bench, demo, mpc, site, federate):
+for _command in (
+    *(fit, component_curve_command, partial_fit_command, audit),
+    *(bench, demo, mpc, site, federate),
+):
     cli.add_command(_command)

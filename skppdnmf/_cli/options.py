@@ -5,7 +5,8 @@ Adding a parameter to the estimator takes one line in `PARAMETERS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -134,7 +135,7 @@ PARAMETERS: dict[str, tuple[click.ParamType, str]] = {
     ),
     "forget_factor": (
         Number(min=0, max=1),
-        "What is left of the totals of earlier batches; read by partial_fit in Python.",
+        "What is left of the totals of earlier batches; read by skppdnmf partial-fit.",
     ),
     "sparse_missing": (
         Truth(),
@@ -219,11 +220,25 @@ table (.csv, .tsv, .parquet) whose columns are the features."""
 
 
 class DataCommand(click.Command):
-    """A command on a file of data; the help shows the estimator's options apart."""
+    """A command on a file of data; the help shows the estimator's options apart.
+
+    Options of the command's own take the place of those of a parameter of that name.
+    """
+
+    # Defaults of the command that are not the estimator's.
+    defaults: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.params = [*self.params, *estimator_options()]
+        own = {param.name for param in self.params}
+        others = [o for o in estimator_options(self.defaults) if o.name not in own]
+        self.params = [*self.params, *others]
+
+
+class SumsCommand(DataCommand):
+    """A command of what needs totals, so that secure-sum is its protocol."""
+
+    defaults = MappingProxyType({"protocol": "secure-sum"})
 
     def format_options(
         self, ctx: click.Context, formatter: click.HelpFormatter
@@ -249,9 +264,11 @@ class DataCommand(click.Command):
                 formatter.write_dl(records)
 
 
-def estimator_options() -> list[click.Option]:
+def estimator_options(
+    others: Mapping[str, str] = MappingProxyType({}),
+) -> list[click.Option]:
     """Return an option for each parameter of the estimator, with its default."""
-    defaults = PrivateDistributedNMF().get_params()
+    defaults = {**PrivateDistributedNMF().get_params(), **others}
     # Somebody who watches sees progress.
     defaults["verbose"] = lambda: int(on_terminal())
     shown = {"verbose": "1 on a terminal, else 0"}
@@ -265,6 +282,17 @@ def estimator_options() -> list[click.Option]:
         )
         for name, (taken, text) in PARAMETERS.items()
     ]
+
+
+def weight_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option that says what samples weigh."""
+    return click.option(
+        "--sample-weight",
+        metavar="COLUMN|FILE",
+        callback=refuse_blank,
+        help="Weights of the samples under secure-sum: a column of FILE, which is then "
+        "no feature, or a file with a number in each line, or an .npy file.",
+    )(command)
 
 
 def data_options(command: Callable[..., Any]) -> Callable[..., Any]:

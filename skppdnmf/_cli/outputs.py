@@ -135,12 +135,12 @@ def write_output(
     write_text(path / "summary.json", json.dumps(summary, indent=2) + "\n")
     history = estimator.history_
     rows = zip(*(column.tolist() for column in history.values()), strict=True)
-    write_text(path / "history.csv", _as_csv(history, rows))
+    write_text(path / "history.csv", as_csv(history, rows))
     if is_table:
         header = range(estimator.n_features_in_) if names is None else names
         # Widening float32 is exact, so that the texts name the very same numbers.
         rows = iter(estimator.components_.tolist())
-        write_text(path / TABLE_FILE, _as_csv(header, rows))
+        write_text(path / TABLE_FILE, as_csv(header, rows))
     else:
         # One of an earlier fit would not belong to the other files.
         (path / TABLE_FILE).unlink(missing_ok=True)
@@ -192,7 +192,7 @@ def _label_array(labels: list[Any]) -> Any:
     return np.array([str(label) for label in labels])
 
 
-def _as_csv(header: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
+def as_csv(header: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
     """Return a table as text; floats are written so that they are read back exactly."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -135,6 +135,34 @@ class Blocks(click.ParamType):
         )
 
 
+class Numbers(click.ParamType):
+    """Whole numbers from one to another, or several."""
+
+    name = "from-to|list"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Return a list of int."""
+        if isinstance(value, list):
+            return value
+        first, dash, last = value.partition("-")
+        pieces = [first, last] if dash else value.split(",")
+        if not all(piece.strip().isdecimal() and int(piece) for piece in pieces):
+            self.fail(
+                f"{value!r} is not whole numbers from one to another (2-12), or "
+                "several (2,4,8).",
+                param,
+                ctx,
+            )
+        numbers = [int(piece) for piece in pieces]
+        if dash:
+            numbers = list(range(numbers[0], numbers[1] + 1))
+        if not numbers or len(set(numbers)) < len(numbers):
+            self.fail(f"{value!r} has no number, or one twice.", param, ctx)
+        return numbers
+
+
 class ImageShape(click.ParamType):
     """Rows and columns of an image, as 8x8."""
 
@@ -208,6 +236,39 @@ class ReportFile(click.Path):
                 ctx,
             )
         return path
+
+
+class NewFile(click.ParamType):
+    """A file with a certain ending, which need not exist."""
+
+    name = "path"
+    suffix = ""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Return the path."""
+        refuse_blank(ctx, param, str(value))
+        path = Path(value)
+        if path.suffix.lower() != self.suffix:
+            self.fail(f"{str(value)!r} does not end with {self.suffix}.", param, ctx)
+        kind = click.Path(dir_okay=False, readable=False)
+        kind.convert(str(value), param, ctx)
+        return path
+
+
+class ArchiveFile(NewFile):
+    """An .npz file, which need not exist."""
+
+    name = "file.npz"
+    suffix = ".npz"
+
+
+class CsvFile(NewFile):
+    """A .csv file, which need not exist."""
+
+    name = "file.csv"
+    suffix = ".csv"
 
 
 class OutputPath(click.ParamType):
