@@ -38,6 +38,8 @@ Array = NDArray[np.float64]
 
 # Entries of sparse data with observed zeros that are made dense to hold some out.
 _MOST_ENTRIES = 50_000_000
+# The data, the entries that are held out, and the others.
+_COPIES = 3
 COLUMNS = (
     "n_components",
     "test_error",
@@ -148,6 +150,11 @@ def component_curve(
 
     Notes
     -----
+    Sparse data whose zeros are observed are made dense for the masks, three times at a
+    time, and refused, with what that would take, beyond 50 million entries; the fits
+    from several starts have them as they are. With ``sparse_missing=True`` nothing is
+    made dense.
+
     Warnings of the fits are given once each. The totals of all fits tell more than
     those of one of who is in the pool.
 
@@ -183,23 +190,32 @@ def component_curve(
     rng = check_random_state(random_state)
     absent = sparse.issparse(data) and bool(estimator.sparse_missing)
     if sparse.issparse(data) and not absent:
-        if data.shape[0] * data.shape[1] > _MOST_ENTRIES:
+        n_entries = data.shape[0] * data.shape[1]
+        if n_entries > _MOST_ENTRIES:
+            size = _COPIES * n_entries * data.dtype.itemsize
             raise ValueError(
                 f"X is sparse with {data.shape[0]} x {data.shape[1]} entries, zeros "
-                "among those to be held out; take fewer features or samples, or "
-                "sparse_missing=True if what is absent is missing"
+                f"among those to be held out: dense they would take {size / 1e9:.1f} "
+                "GB; take fewer features or samples, or sparse_missing=True if what "
+                "is absent is missing"
             )
         held_from = data.toarray()
     else:
         held_from = data
-    folds = [_hold_out(held_from, test_size, rng) for _ in range(n_masks)]
+    masks = []
+    for _ in range(n_masks):
+        masks.append(rng.get_state())
+        _hold_out(held_from, test_size, rng)  # drawn again when it is its turn
     seeds = rng.randint(0, 2**31 - 1, size=max(n_masks, n_starts)).tolist()
     errors = np.zeros((len(numbers), n_masks))
     cosines, silhouettes = np.zeros(len(numbers)), np.zeros(len(numbers))
     with _Bar(verbose, cost) as bar, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for row, K in enumerate(numbers):
-            for fold, (train, test) in enumerate(folds):
+            for fold, state in enumerate(masks):
+                own = np.random.RandomState()
+                own.set_state(state)
+                train, test = _hold_out(held_from, test_size, own)
                 model = clone(estimator).set_params(
                     n_components=K, random_state=seeds[fold]
                 )

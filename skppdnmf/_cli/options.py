@@ -234,12 +234,6 @@ class DataCommand(click.Command):
         others = [o for o in estimator_options(self.defaults) if o.name not in own]
         self.params = [*self.params, *others]
 
-
-class SumsCommand(DataCommand):
-    """A command of what needs totals, so that secure-sum is its protocol."""
-
-    defaults = MappingProxyType({"protocol": "secure-sum"})
-
     def format_options(
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
@@ -262,6 +256,12 @@ class SumsCommand(DataCommand):
             ]
             with formatter.section(title):
                 formatter.write_dl(records)
+
+
+class SumsCommand(DataCommand):
+    """A command of what needs totals, so that secure-sum is its protocol."""
+
+    defaults = MappingProxyType({"protocol": "secure-sum"})
 
 
 def estimator_options(

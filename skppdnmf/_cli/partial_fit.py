@@ -27,7 +27,7 @@ from .options import (
 )
 from .outputs import check_output, check_writable, write_file, write_output, write_text
 from .parameter_types import ArchiveFile, OutputPath
-from .summary import summarise, summary_rows
+from .summary import summarise, summary_rows, what_is_not
 from .terminal import format_table
 
 HELP = f"""Let the samples in FILE go into the model in a file.
@@ -95,7 +95,8 @@ def partial_fit_command(
         page = fit_page(estimator, data.X, str(file), summary, image_shape)
         write_text(report, page)
     if not quiet:
-        click.echo(format_table(summary_rows(summary["results"])))
+        results = summary["results"]
+        click.echo(format_table(summary_rows(results, what_is_not(estimator))))
         click.echo(f"{'begun' if began else 'replaced'}: {model}")
         for path in (out, report):
             if path is not None:
@@ -123,7 +124,8 @@ def _arrays(estimator: Any) -> dict[str, Any]:
 def _resume(estimator: Any, model: Path, is_given: bool) -> None:
     """Have an estimator go on from a model, or refuse it."""
     try:
-        with np.load(model, allow_pickle=False) as archive:
+        # Numpy would leave a file open that is no archive.
+        with model.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, BadZipFile) as error:
         raise CommandError(f"{model}: cannot be read: {describe(error)}") from error

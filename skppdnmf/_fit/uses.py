@@ -143,7 +143,8 @@ def takes_batches(estimator: Any) -> bool:
     if estimator.alpha_W or (estimator.alpha_H != "same" and estimator.alpha_H):
         raise ValueError(
             f"partial_fit with alpha_W={estimator.alpha_W:g} and alpha_H="
-            f"{estimator.alpha_H!r}: fits in batches have no penalties"
+            f"{estimator.alpha_H!r}: the totals of earlier batches do not hold what "
+            "their right factors would cost beside another left factor"
         )
     if beta_of(estimator.beta_loss) != 2:
         raise ValueError(
