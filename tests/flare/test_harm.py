@@ -1,5 +1,8 @@
 """Envelopes that are lost, doubled, delayed, reordered, damaged, or of another run."""
 
+import re
+import threading
+
 import pytest
 from _sites import NAMES, federate, last, make_job, make_sites, samples
 from numpy.testing import assert_array_equal
@@ -8,54 +11,155 @@ from test_party import ALL_REHEARSE, CONSENSUS, SUMS, fails, in_one_process, job
 from skppdnmf import PrivateDistributedNMF
 from skppdnmf._agent import Envelope
 from skppdnmf._sealing.agent import HELLO
+from skppdnmf.exceptions import FederationError
 from skppdnmf.flare import load
 from skppdnmf.flare.frames import split
 
+HARMS = ("drop", "duplicate", "bit", "truncate", "other run", "other kind")
+NAMED = (
+    "CorruptedMessageError|ForgedMessageError|ReplayedMessageError|DropoutError"
+    "|TranscriptMismatchError"
+)
 
-def damaged(envelopes, harm):
-    """Return the envelopes of a turn, of which the first has come to harm."""
-    first, *rest = envelopes
+
+def damaged(envelopes, harm, at=0):
+    """Return the envelopes of a turn, of which one has come to harm."""
+    first = envelopes[at]
+    before, rest = envelopes[:at], envelopes[at + 1 :]
     one = Envelope.from_bytes(first)
     if harm == "drop":
-        return rest
+        return before + rest
     if harm == "duplicate":
         return [first, *envelopes]
     if harm == "bit":
         flipped = bytearray(first)
         flipped[-20] ^= 4
-        return [bytes(flipped), *rest]
+        return [*before, bytes(flipped), *rest]
     if harm == "truncate":
-        return [one._replace(body=one.body[:-1]).to_bytes(), *rest]
-    return [one._replace(run=bytes(16)).to_bytes(), *rest]
+        return [*before, one._replace(body=one.body[:-1]).to_bytes(), *rest]
+    if harm == "other kind":
+        return [*before, one._replace(kind=one.kind ^ 1).to_bytes(), *rest]
+    return [*before, one._replace(run=bytes(16)).to_bytes(), *rest]
 
 
-@pytest.mark.parametrize("parameters", [SUMS, CONSENSUS], ids=["sums", "consensus"])
-@pytest.mark.parametrize("at", [0, 1, 2, 5], ids=lambda at: f"turn {at}")
-@pytest.mark.parametrize("harm", ["drop", "duplicate", "bit", "truncate", "other run"])
-def test_harm_ends_the_run_by_a_named_error(tmp_path, parameters, at, harm):
-    """To a hello, to features, to keys, and to what follows."""
-    root = make_sites(tmp_path / "sites", None, ALL_REHEARSE)
-    turns = []
+def kinds_on_the_way(mail):
+    """Return where each kind of envelope is first among those of a turn."""
+    found = {}
+    for at, envelope in enumerate(split(mail)):
+        found.setdefault(Envelope.from_bytes(envelope).kind, at)
+    return found
+
+
+def kinds_of(tmp_path, parameters):
+    """Return all kinds of envelope that are sent in a run."""
+    root = make_sites(tmp_path / "whole", None, ALL_REHEARSE)
+    kinds = {}
 
     def meddle(name, method, given, call):
-        if name == "site-2" and method == "advance" and given[0]:
-            turns.append(given)
-            if len(turns) == at + 1:
-                return call(b"".join(damaged(split(given[0]), harm)))
+        if method == "advance":
+            kinds.update(kinds_on_the_way(given[0]))
         return call(*given)
 
-    run, _ = federate(root, job(parameters), tmp_path / "relay", meddle)
-    fails(
-        run,
-        "CorruptedMessageError|ForgedMessageError|ReplayedMessageError|DropoutError"
-        "|TranscriptMismatchError",
-    )
-    assert len(turns) > at
-    for name in NAMES:
-        done = last(root, name)
-        assert done["event"] == "failed"
-        assert "Error" in done["error"]
-        assert not list((root / name / "results").glob("*/components.npz"))
+    run, _ = federate(root, job(parameters), tmp_path / "whole-relay", meddle)
+    run.to_the_end()
+    return sorted(kinds)
+
+
+def once(kind, harm):
+    """Do harm to the first envelope of a kind that any site is to be sent."""
+    done = []
+    lock = threading.Lock()  # sites are called at the same time
+
+    def meddle(name, method, given, call):
+        at = kinds_on_the_way(given[0]).get(kind) if method == "advance" else None
+        if at is not None:
+            with lock:
+                first = not done
+                done.append(kind)
+            if first:
+                return call(b"".join(damaged(split(given[0]), harm, at)))
+        return call(*given)
+
+    return meddle, done
+
+
+FEW = {"max_iter": 2, "adjacency": "path"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "n_kinds"),
+    [({**SUMS, **FEW}, 7), ({**CONSENSUS, "max_iter": 1, "adjacency": "path"}, 5)],
+    ids=["sums", "consensus"],
+)
+def test_harm_at_every_kind_ends_the_run_by_a_named_error(
+    tmp_path, parameters, n_kinds
+):
+    """Hello, features, keys, sums or requests and replies, final signatures."""
+    kinds = kinds_of(tmp_path, parameters)
+    assert len(kinds) >= n_kinds
+    root = make_sites(tmp_path / "sites", None, ALL_REHEARSE)
+    for kind in kinds:
+        for harm in HARMS:
+            meddle, done = once(kind, harm)
+            run, _ = federate(root, job(parameters), tmp_path / "relay", meddle)
+            with pytest.raises(FederationError, match=NAMED):
+                run.to_the_end()
+            assert done
+            for name in NAMES:
+                ended = last(root, name)
+                assert ended["run"] == run.progress()["run"]
+                assert (ended["event"], "Error" in ended["error"]) == ("failed", True)
+            assert not list(root.glob("*/results/*/components.npz"))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{**SUMS, **FEW}, {**CONSENSUS, "max_iter": 1, "adjacency": "path"}],
+    ids=["sums", "consensus"],
+)
+@pytest.mark.parametrize("how", ["later", "reversed"])
+def test_delay_at_every_kind_changes_nothing_or_is_named(tmp_path, parameters, how):
+    """An envelope comes a turn later, or those of a turn the other way round."""
+    X = samples()
+    expected = in_one_process(X, **parameters)
+    finished, lock = 0, threading.Lock()
+    root = make_sites(tmp_path / "sites", X, ALL_REHEARSE)
+    for kind in kinds_of(tmp_path, parameters):
+        kept, done = [], []
+
+        def meddle(name, method, given, call, kind=kind, kept=kept, done=done):
+            if method != "advance":
+                return call(*given)
+            envelopes = split(given[0])
+            here = kinds_on_the_way(given[0])
+            with lock:
+                if not done and kind in here:
+                    done.append(name)
+                    begins = True
+                else:
+                    begins = False
+            if kept and done == [name]:
+                envelopes = [kept.pop(), *envelopes]
+            elif begins:
+                if how == "reversed":
+                    envelopes.reverse()
+                else:
+                    kept.append(envelopes.pop(here[kind]))
+            return call(b"".join(envelopes))
+
+        run, direct = federate(root, job(parameters), tmp_path / "relay", meddle)
+        try:
+            run.to_the_end()
+        except FederationError as error:
+            assert re.search(NAMED, str(error)), error  # noqa: PT017 - or it finishes
+            continue
+        assert done
+        finished += 1
+        folders = direct.results(run.progress()["run"])
+        for k, folder in enumerate(folders.values()):
+            H = load(folder).components_
+            assert_array_equal(H, expected.agent_components_[k])
+    assert finished >= 3
 
 
 def held_back(of, until):
