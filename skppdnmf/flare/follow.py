@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ..exceptions import FederationError
 from .results import COMPONENTS
 from .run import OUTCOME, PROGRESS
 
@@ -15,6 +16,8 @@ from .run import OUTCOME, PROGRESS
 _PAUSE = 0.5
 # The same before the run has begun: FLARE's server notes each that is not answered.
 _LONG_PAUSE = 2.0
+# Seconds for which a server that does not answer is asked again.
+_PATIENCE = 60.0
 
 
 def follow(
@@ -38,11 +41,27 @@ def follow(
         The same at the end, with ``ended``: "finished", or what ended it; with
         ``status``, FLARE's own word for it, and ``folder``, where the outcome is and,
         if all sites' policies allow it, the components.
+
+    Raises
+    ------
+    FederationError
+        If the server does not answer for a minute; the run may go on.
     """
-    status = ""
+    status, heard = "", time.monotonic()
     while not status.startswith("FINISHED"):
         time.sleep(_PAUSE)
-        status = str(session.get_job_status(job_id))
+        try:
+            status = str(session.get_job_status(job_id))
+        except Exception as error:  # the run goes on, whoever watches it
+            silent = time.monotonic() - heard
+            if silent > _PATIENCE:
+                raise FederationError(
+                    f"job {job_id}: the server has not answered for {silent:.0f} s; "
+                    "the sites' own logs say how the run ends"
+                ) from error
+            time.sleep(_LONG_PAUSE)
+            continue
+        heard = time.monotonic()
         if status == "RUNNING":
             try:
                 state = session.do_app_command(job_id, PROGRESS, None)

@@ -159,16 +159,24 @@ def test_components_go_to_the_submitter_where_all_allow_it(tmp_path):
         ({"max_n_init": 2}, {**SUMS, "n_init": 3}, "max_n_init=2"),
         ({"max_iterations": 7}, SUMS, "max_iterations=7"),
         ({"protocols": ["consensus"]}, CONSENSUS, "unprotected=false"),
+        ({"components_to_submitter": False}, SUMS, "components_to_submitter=false"),
+        ({"min_sites": 4}, SUMS, "min_sites=4: the job goes on with min_sites=3"),
     ],
 )
 def test_a_policy_refuses_before_any_data_are_read(
     tmp_path, policy, parameters, reason
 ):
+    asked = "components_to_submitter" in policy
     root = make_sites(tmp_path / "sites", None, {**ALL_REHEARSE, "site-3": policy})
+    if asked:  # allowed at the others
+        for name in NAMES[:2] + NAMES[3:]:
+            file = root / name / "skppdnmf.toml"
+            file.write_text(file.read_text() + "components_to_submitter = true\n")
     # What is not there cannot have been read.
     for name in NAMES:
         (root / name / "cohort.npy").unlink()
-    run, _ = federate(root, job(parameters), tmp_path / "relay")
+    spec = job(parameters, return_components=asked)
+    run, _ = federate(root, spec, tmp_path / "relay")
     fails(run, f"site-3: PolicyError: site-3 refuses the job: .*{reason}")
     assert last(root, "site-3")["event"] == "failed"
     for name in ("site-1", "site-2", "site-4"):
