@@ -3,7 +3,6 @@
 import re
 import threading
 
-import numpy as np
 import pytest
 from _sites import NAMES, federate, last, make_job, make_sites, samples
 from numpy.testing import assert_array_equal
@@ -241,29 +240,3 @@ def test_a_site_lost_at_any_time_ends_it_or_is_done_without(tmp_path, gone, on_d
         assert finished == (folders[name] / "components.npz").exists()
         if not finished:
             assert "site-1" in done["error"]
-
-
-@pytest.mark.journey
-def test_a_summand_of_a_hundred_megabytes(tmp_path):
-    """It is carried like any other."""
-    n_features = 1_250_000
-    rng = np.random.default_rng(0)
-    parts = [rng.integers(1, 9, size=(2, n_features), dtype=np.uint8) for _ in NAMES]
-    root = make_sites(
-        tmp_path / "sites",
-        parts,
-        {name: {"min_other_samples_per_component": 0} for name in NAMES},
-    )
-    sent = []
-    estimator = PrivateDistributedNMF(10, **{**SUMS, "max_iter": 1})
-    spec = make_job(estimator, timeout=300.0)
-    tap = lambda _, one: sent.append(one.n_bytes)
-    run, direct = federate(root, spec, tmp_path / "relay", tap=tap)
-    run.to_the_end()
-    assert max(sent) > 100e6
-    first, *others = [
-        load(folder).components_
-        for folder in direct.results(run.progress()["run"]).values()
-    ]
-    for other in others:
-        assert_array_equal(other, first)
