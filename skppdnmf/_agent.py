@@ -221,6 +221,9 @@ class Report(NamedTuple):
         ``||X - W H|| / ||X||`` of all agents' samples, where the protocol tells it.
     totals : object or None, default=None
         The last totals, where a later fit is to go on from them.
+    returned : int, default=0
+        The iteration to whose factors the agents have gone back at the end, because
+        their copies had parted since.
     """
 
     iteration: int
@@ -233,6 +236,7 @@ class Report(NamedTuple):
     witness: Witness | None = None
     shared_error: float = math.nan
     totals: Any = None
+    returned: int = 0
 
 
 class Step(NamedTuple):

@@ -63,6 +63,29 @@ def dither_message(share: float, n_max: float, n_exchanges: int) -> str:
     )
 
 
+def parted_message(reports: Sequence[Report | None]) -> list[str]:
+    """Return the warning of copies that parted, empty if they did not.
+
+    Parameters
+    ----------
+    reports : sequence of Report or None
+        The agents' last reports.
+
+    Returns
+    -------
+    list of str
+        One message or none.
+    """
+    returned = max((one.returned for one in reports if one is not None), default=0)
+    if not returned:
+        return []
+    return [
+        "The agents' copies of the left factor parted, and stronger links did not "
+        f"bring them together again: the components are those after {returned} "
+        "iterations, when the copies agreed best. Raise g_max, or try another start."
+    ]
+
+
 def advice(estimator: Any) -> str:
     """Return what to change where the agents do not agree, or cannot so finely.
 

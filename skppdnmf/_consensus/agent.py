@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from .._agent import Address, Departure, Envelope, Letters, Report, Step
 from .._sealing.transcript import Transcript
 from ..exceptions import CorruptedMessageError, DropoutError, WrongKeyError
+from .balance import Balance, Levels, Pull
 from .exchange import DifferenceExchange
 from .factors import Factors
 from .fixed_point import SPARE_BITS
@@ -132,6 +133,8 @@ class ConsensusAgent:
         self._left_count = StopCount(settings.diameter, degree)
         self._fit_count = StopCount(settings.diameter, degree)
         self._left_stopped = self._fit_stopped = False
+        self._balance = Balance(settings)
+        self._pull = Pull()
 
     # Envelopes -----------------------------------------------------------------
 
@@ -393,6 +396,7 @@ class ConsensusAgent:
                 self._scale = self._scale or message.scale
                 self._left_count.hear(k, message.left_count)
                 self._fit_count.hear(k, message.fit_count)
+                self._balance.hear(Levels(message.disagreement, message.movement))
 
     def _answers(self, asked: list[tuple[int, Any, Message]]) -> list[Message]:
         """Answer neighbours together; if a request is corrupt, find out whose."""
@@ -417,7 +421,8 @@ class ConsensusAgent:
         self._requests = set()
         self._resting = not active
         counts = (self._left_count.value, self._fit_count.value)
-        requests = self._exchange.begin(values, active, counts, self._scale)
+        levels = self._balance.levels
+        requests = self._exchange.begin(values, active, counts, self._scale, levels)
         outbox += zip(self.neighbours, requests, strict=True)
         if active and self.neighbours and self._notes is not None:
             self._notes.round(
@@ -426,6 +431,7 @@ class ConsensusAgent:
                 self.factors.iteration,
                 self._exchange.n_max,
                 self._exchange.values,
+                self._pull,
             )
 
     # The scale of the data -----------------------------------------------------
@@ -483,7 +489,7 @@ class ConsensusAgent:
 
     def _begin_iteration(self, outbox: Letters) -> None:
         """Start a BCD iteration and take its first step."""
-        self.factors.begin_iteration()
+        self.factors.begin_iteration(self._pull)
         self._left_stopped = False
         self._left_count.reset()
         self._begin_left_round(outbox)
@@ -500,18 +506,25 @@ class ConsensusAgent:
         self._left_stopped = self._left_stopped or factors.left_converged()
         self._left_count.update(self._left_stopped)
         self._fit_count.update(self._fit_stopped)
+        self._balance.end_round()
         limit = self.settings.max_admm_iter
         if factors.inner < limit and not self._left_count.all_stopped:
             self._begin_left_round(outbox)
             return
         factors.end_iteration()
+        self._agree_on_pull()
         self._fit_stopped = self._fit_stopped or factors.converged()
         final = (
-            factors.iteration >= self.settings.max_iter or self._fit_count.all_stopped
+            factors.iteration >= self.settings.max_iter
+            or self._fit_count.all_stopped
+            or self._balance.given_up
         )
+        returned = 0
+        if final and self._balance.parted and factors.return_to_best():
+            returned = self._balance.best_iteration
         self._report = factors.report(
             self.n_exchanges, self._fit_stopped, final, self._observed
-        )
+        )._replace(returned=returned)
         if self._notes is not None:
             W = factors.right.W / factors.unit
             self._notes.state(factors.iteration, self._report.H, W)
@@ -519,6 +532,19 @@ class ConsensusAgent:
             self.phase = Phase.OVER
         else:
             self._begin_iteration(outbox)
+
+    def _agree_on_pull(self) -> None:
+        """Let the pull of the next iteration follow what all agents have seen."""
+        factors, balance = self.factors, self._balance
+        if not self.settings.balances:
+            return
+        measured, best = balance.measured, balance.best_iteration
+        balance.end_iteration(factors.iteration, *factors.distances)
+        if balance.best_iteration != best:
+            factors.note_best()
+        if balance.measured != measured:
+            factors.keep_last()
+        self._pull = balance.pull
 
 
 def _amiss(message: Message) -> str:

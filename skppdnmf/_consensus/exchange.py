@@ -115,6 +115,7 @@ class DifferenceExchange:
         active: bool = True,
         counts: tuple[int, int] = (0, 0),
         scale: float = 0.0,
+        levels: tuple[int, int] = (0, 0),
     ) -> list[Message]:
         """Start a round with the agent's values.
 
@@ -128,6 +129,8 @@ class DifferenceExchange:
             The stopping counts to send along.
         scale : float, default=0.0
             The scale to send along.
+        levels : tuple of two ints, default=(0, 0)
+            The levels of disagreement and movement to send along.
 
         Returns
         -------
@@ -145,7 +148,7 @@ class DifferenceExchange:
         self._answers: list[Any] = [None] * self.n_neighbours
         self._masks: list[Any] = [None] * self.n_neighbours
         self._dithers: list[Any] = [None] * self.n_neighbours
-        self._along = (*counts, scale)
+        self._along = (*counts, scale, *levels)
         if not self._active:
             resting = Message(REQUEST, self.round, 0, *self._along)
             return [resting] * self.n_neighbours

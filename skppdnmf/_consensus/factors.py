@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from .._agent import Report, Witness
 from .._nmf import admm
 from .._nmf.penalties import Penalty, balancing_scale, left_penalty, right_penalty
+from .balance import Pull
 from .masks import MEAN_MASK_PRODUCT
 from .settings import AgentSettings
 
@@ -25,10 +26,6 @@ UNIT_PENALTY = 0.3
 PROXIMAL_WEIGHT = 0.4
 # An agent without data borrows this fraction of the network's scale.
 _LEAST_SCALE = 1e-3
-# The consensus penalties grow with the iterations, up to a point: weak ones let the
-# components form, strong ones end the oscillation of agents that still disagree.
-_GROWTH_ITERATIONS = 120
-_MAX_GROWTH = 3.0
 # Extrapolation of the right factor between iterations: full below this
 # disagreement with the neighbours, none above three times as much.
 _EXTRAPOLATION = 0.5
@@ -42,10 +39,11 @@ _RIGHT_MAX_ITER = 200
 _FIRST_RIGHT_TOL = 0.02
 _LAST_RIGHT_TOL = 1e-3
 _RIGHT_TOL_HALF_LIFE = 5
+_UNIT_PULL = Pull()
 
 
 def consensus_penalties(
-    settings: AgentSettings, n_neighbours: int, scale: float, iteration: int
+    settings: AgentSettings, n_neighbours: int, scale: float, strength: float = 1.0
 ) -> tuple[float, float]:
     """Return an agent's proximal weight and what a unit of its neighbours' sum adds.
 
@@ -57,8 +55,8 @@ def consensus_penalties(
         The agent's degree in the graph.
     scale : float
         The agreed scale of the data.
-    iteration : int
-        BCD iterations before this one.
+    strength : float, default=1.0
+        Factor of the penalties that the agents have agreed on.
 
     Returns
     -------
@@ -70,9 +68,7 @@ def consensus_penalties(
     """
     gamma_square = settings.g_max**2
     if settings.penalty_scaling == "data" and n_neighbours:
-        gamma_square *= 2.0 * scale / settings.connectivity
-        grown = 1.0 + iteration / _GROWTH_ITERATIONS
-        gamma_square *= min(grown, _MAX_GROWTH) ** 2
+        gamma_square *= 2.0 * scale / settings.connectivity * strength
     largest = n_neighbours * gamma_square
     published = settings.update == "published"
     proximal = largest * (MEAN_MASK_PRODUCT if published else PROXIMAL_WEIGHT)
@@ -119,6 +115,8 @@ class Factors:
         Finished BCD iterations.
     inner : int
         Finished ADMM iterations of the present one.
+    distances : tuple of two floats
+        Of U from the neighbours' and from where the last iteration began, over its norm.
     """
 
     def __init__(
@@ -145,6 +143,9 @@ class Factors:
         self._mu = self._eta = 0.0
         self._tolerance_met = 0
         self._dither = 0.0
+        self.distances = 0.0, 0.0
+        self._last_solution: Any = None
+        self._best_solution: Any = None
 
     # Before the first iteration ------------------------------------------------
 
@@ -213,14 +214,20 @@ class Factors:
         """Take the agreed scale of the data."""
         self.scale = scale
 
-    def begin_iteration(self) -> None:
-        """Form the left factor's normal equations."""
+    def begin_iteration(self, pull: Pull = _UNIT_PULL) -> None:
+        """Form the left factor's normal equations.
+
+        Parameters
+        ----------
+        pull : Pull
+            What the agents have agreed on for this iteration.
+        """
         if not self.iteration:
             self._products = admm.left_products(self.right.W, self.X)
             self._last_products = self._products
         self._B: NDArray[np.floating] = self._products
         gram = self._gram
-        weight = self._extrapolation_weight()
+        weight = self._extrapolation_weight() if pull.extrapolated else 0.0
         if weight:
             gram = admm.gram(admm.extrapolate(self.right.W, self._last_W, weight))
             self._B = admm.extrapolate(self._products, self._last_products, weight)
@@ -237,7 +244,7 @@ class Factors:
         )
         self._mu = mu
         self._proximal, self._step = consensus_penalties(
-            self.settings, self.n_neighbours, self.scale, self.iteration
+            self.settings, self.n_neighbours, self.scale, pull.strength
         )
         self._inverse = admm.invert(A, mu + self._proximal)
         self._iteration_start = self.left.U
@@ -336,11 +343,14 @@ class Factors:
     def end_iteration(self) -> None:
         """Solve the right factor and see whether the iteration changed little."""
         self._disagreement = self._disagree()
+        tol, U = self.settings.tol, self.left.U
+        norm = float(np.linalg.norm(U))
+        moved = float(np.linalg.norm(U - self._iteration_start))
+        self.distances = self._disagreement, moved / norm if norm else 0.0
         self.solve_right()
         self.iteration += 1
         self._products = admm.left_products(self.right.W, self.X)
-        tol, U = self.settings.tol, self.left.U
-        still = np.linalg.norm(U - self._iteration_start) <= tol * np.linalg.norm(U)
+        still = moved <= tol * norm
         met = tol > 0 and still and self._disagreement <= tol
         self._tolerance_met = self._tolerance_met + 1 if met else 0
 
@@ -352,6 +362,25 @@ class Factors:
         settings = self.settings
         n_rounds = self.iteration * settings.max_admm_iter
         return self._tolerance_met >= 2 and n_rounds >= settings.diameter
+
+    def keep_last(self) -> None:
+        """Keep the present factors, should they turn out to agree best."""
+        self._last_solution = (
+            self._H, self.right, self._gram, self._products, self._squared_error
+        )  # fmt: skip
+
+    def note_best(self) -> None:
+        """Take what was kept last for the factors that agree best."""
+        self._best_solution = self._last_solution
+
+    def return_to_best(self) -> bool:
+        """Go back to the factors that agreed best, if there are any."""
+        if self._best_solution is None:
+            return False
+        (
+            self._H, self.right, self._gram, self._products, self._squared_error
+        ) = self._best_solution  # fmt: skip
+        return True
 
     def report(
         self, n_exchanges: int, stopped: bool, final: bool, observed: bool

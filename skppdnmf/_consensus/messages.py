@@ -20,8 +20,9 @@ KEY, REQUEST, REPLY, WIDEN = range(4)
 KIND_NAMES = ("key", "request", "reply", "widen")
 
 PROTOCOL_CODE = 1  # in the envelopes' headers
-# value bits, the two stopping counts, the scale; kind and round are the envelope's
-_HEADER = struct.Struct(">HHHd")
+# value bits, the two stopping counts, the two levels, the scale; kind and round are
+# the envelope's
+_HEADER = struct.Struct(">HHHBBd")
 
 
 class Message(NamedTuple):
@@ -41,6 +42,8 @@ class Message(NamedTuple):
         loop, and its fit; 2**15 more where it knows that the fit is to end.
     scale : float, default=0.0
         The agreed scale of the penalties, once the sender knows it.
+    disagreement, movement : int, default=0
+        The largest levels that the sender has heard of (`skppdnmf._consensus.balance`).
     payload : Payload or None, default=None
         Numbers or ciphertexts; None where only the counts travel.
 
@@ -49,7 +52,7 @@ class Message(NamedTuple):
     >>> from skppdnmf.exchange import Message
     >>> message = Message(1, round=3, left_count=2)
     >>> message.n_bytes
-    14
+    16
     >>> Message.from_bytes(message.to_bytes(), kind=1, round=3) == message
     True
     """
@@ -60,6 +63,8 @@ class Message(NamedTuple):
     left_count: int = 0
     fit_count: int = 0
     scale: float = 0.0
+    disagreement: int = 0
+    movement: int = 0
     payload: Payload | None = None
 
     @property
@@ -81,7 +86,12 @@ class Message(NamedTuple):
             Exactly `n_bytes` long.
         """
         header = _HEADER.pack(
-            self.value_bits, self.left_count, self.fit_count, self.scale
+            self.value_bits,
+            self.left_count,
+            self.fit_count,
+            self.disagreement,
+            self.movement,
+            self.scale,
         )
         return header + self.payload.to_bytes() if self.payload else header
 
@@ -120,14 +130,14 @@ class Message(NamedTuple):
             raise CorruptedMessageError(
                 f"message of kind {kind}, the kinds are 0 to {len(KIND_NAMES) - 1}"
             )
-        value_bits, left, fit, scale = _HEADER.unpack_from(data)
+        value_bits, left, fit, apart, moved, scale = _HEADER.unpack_from(data)
         if not 0.0 <= scale < math.inf:
             raise CorruptedMessageError(
                 f"{KIND_NAMES[kind]} with scale {scale}, expected a finite number >= 0"
             )
         body = bytes(data[_HEADER.size :])
         payload = Payload(body, n_ciphertexts, len(body)) if body else None
-        return cls(kind, round, value_bits, left, fit, scale, payload)
+        return cls(kind, round, value_bits, left, fit, scale, apart, moved, payload)
 
 
 class MessageSizes(NamedTuple):
@@ -164,8 +174,8 @@ def message_sizes(
     --------
     >>> from skppdnmf.exchange import message_sizes
     >>> message_sizes(None, 100)
-    MessageSizes(request_ciphertexts=0, reply_ciphertexts=0, request_bytes=898, \
-reply_bytes=898)
+    MessageSizes(request_ciphertexts=0, reply_ciphertexts=0, request_bytes=900, \
+reply_bytes=900)
     """
     if layout is None:
         plain = BARE_MESSAGE_BYTES + HEADER_BYTES + PLAIN_VALUE_BYTES * n_values

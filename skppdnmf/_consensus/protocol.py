@@ -11,7 +11,7 @@ from .._data.graph import Network
 from .._data.partition import Partition
 from .._paillier.keys import SECURE_KEY_SIZE, warn_insecure
 from .._protocol import Cost, Hooks, Plan, Setting
-from .advice import advice, dither_message, dither_share
+from .advice import advice, dither_message, dither_share, parted_message
 from .build import cipher_maker, make_agents
 from .ciphers import Cipher
 from .cost import (
@@ -153,12 +153,13 @@ class Consensus:
         return advice(estimator)
 
     def remarks(self, estimator: Any, reports: Sequence[Report | None]) -> list[str]:
-        """Say so where dithers have added up to something."""
+        """Say so where dithers have added up to something, or the copies parted."""
+        parted = parted_message(reports)
         if estimator.encryption is None:
-            return []
+            return parted
         share = dither_share(reports, estimator.n_max)
         message = dither_message(share, estimator.n_max, estimator.n_exchanges_)
-        return [message] if message else []
+        return [*parted, message] if message else parted
 
     def _encrypted(self, setting: Setting) -> bool:
         """Whether there are ciphertexts."""

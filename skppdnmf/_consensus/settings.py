@@ -64,6 +64,12 @@ max_iter, max_admm_iter, tol, l1_ratio
         return scaled and self.right_alpha > 0 and self.left_alpha > 0
 
     @property
+    def balances(self) -> bool:
+        """Whether the pull of the links follows what the agents see."""
+        scaled = self.penalty_scaling == "data"
+        return scaled and self.update == "proximal" and self.n_agents > 1
+
+    @property
     def n_averages(self) -> int:
         """Number of private averages before the first iteration."""
         return 2 * (self.penalty_scaling == "data") + self.balanced

@@ -22,7 +22,14 @@ from .masked_words import describe_sums, masked_words, sum_letters, word_bits
 _RARE_DEVIATIONS = 5.0  # standard deviations
 _RARE_P = 1e-6
 _TOLD_APART = 0.25  # recovered share
-_HEADER_FIELDS = ("value_bits", "left_count", "fit_count", "scale")
+_HEADER_FIELDS = (
+    "value_bits",
+    "left_count",
+    "fit_count",
+    "scale",
+    "disagreement",
+    "movement",
+)
 _BITS = 64
 
 

@@ -64,7 +64,7 @@ class FirstIteration:
         self._n_max = float(settings.n_max or 1.0)
         self._published = settings.update == "published"
         self._rho, self._step = consensus_penalties(
-            settings, len(public.neighbours(victim)), public.scale, iteration=0
+            settings, len(public.neighbours(victim)), public.scale
         )
         self._mu_fixed = 0.0 if settings.penalty_scaling == "data" else settings.mu
         self._mu_slope = UNIT_PENALTY * settings.mu / len(public.start)

@@ -164,7 +164,7 @@ def evidence_of_neighbour(
     chosen = [ends[k] for k in np.rint(place).astype(int)]
     steps = np.array(
         [
-            consensus_penalties(public.settings, 1, public.scale, one.iteration)[1]
+            consensus_penalties(public.settings, 1, public.scale, one.pull.strength)[1]
             for one in rounds
         ]
     )

@@ -124,6 +124,7 @@ class Replay:
         rounds = view.left_rounds[:max_rounds]
         self.n_rounds = len(rounds)
         self._counts = np.bincount([one.iteration for one in view.left_rounds]).tolist()
+        self._pulls = {one.iteration: one.pull for one in view.left_rounds}
         self._inputs = Inputs(view, victim)
         self._public = public
         self._n_neighbours = len(public.neighbours(victim))
@@ -153,8 +154,9 @@ class Replay:
         factors.measure(public.unit)
         factors.begin(public.scale)
         trace: list[NDArray[np.floating]] = []
-        for count in self._counts:  # rounds ended when they ended in the transcript
-            factors.begin_iteration()
+        # Rounds ended when they ended in the transcript.
+        for iteration, count in enumerate(self._counts):
+            factors.begin_iteration(self._pulls[iteration])
             for _ in range(count):
                 U = factors.step().astype(np.float64, copy=False)
                 trace.append(U)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._agent import Envelope
+from ..._consensus.balance import Pull
 from ..._consensus.messages import KIND_NAMES, Message
 from .._views.transcript import (
     AgentView,
@@ -83,6 +84,8 @@ class ConsensusRecorder(Recorder):
             message.left_count,
             message.fit_count,
             message.scale,
+            message.disagreement,
+            message.movement,
             envelope.n_ciphertexts,
             envelope.n_bytes,
             envelope.to_bytes() if real else None,
@@ -112,10 +115,18 @@ class ConsensusNotes:
         self.scale, self.unit = scale, unit
 
     def round(
-        self, number: int, phase: str, iteration: int, n_max: Any, values: Any
+        self,
+        number: int,
+        phase: str,
+        iteration: int,
+        n_max: Any,
+        values: Any,
+        pull: Pull,
     ) -> None:
         """Note the agent's own numbers in a round."""
-        self.rounds[number] = Round(number, phase, iteration, n_max, frozen(values))
+        self.rounds[number] = Round(
+            number, phase, iteration, n_max, frozen(values), pull
+        )
 
     def secrets(self, receiver: int, number: int, masks: Any, dithers: Any) -> None:
         """Note the secrets in an answer."""

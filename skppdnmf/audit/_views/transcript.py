@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._consensus.balance import Pull
 from .sums import Sum, SumLetter
 
 Label = Hashable
@@ -27,7 +28,7 @@ class Letter(NamedTuple):
         ``"key"``, ``"request"``, ``"reply"`` or ``"widen"``.
     round : int
         The exchange that it belongs to.
-    value_bits, left_count, fit_count, scale
+    value_bits, left_count, fit_count, scale, disagreement, movement
         The other numbers of its header, which are not encrypted.
     n_ciphertexts, n_bytes : int
         Its size on a wire.
@@ -45,6 +46,8 @@ class Letter(NamedTuple):
     left_count: int
     fit_count: int
     scale: float
+    disagreement: int
+    movement: int
     n_ciphertexts: int
     n_bytes: int
     data: bytes | None
@@ -67,6 +70,8 @@ class Round:
         Fixed-point scale of this exchange.
     values : ndarray of shape (n_values,)
         The agent's own integers u.
+    pull : Pull
+        What all agents had agreed on for this iteration.
     masks, dithers : dict of ndarray
         For each neighbour that was answered the secret factors G, one or one for
         each value, and the dithers.
@@ -79,6 +84,7 @@ class Round:
     iteration: int
     n_max: float
     values: NDArray[np.float64]
+    pull: Pull = Pull()
     masks: dict[Label, NDArray[np.float64]] = field(default_factory=dict)
     dithers: dict[Label, NDArray[np.float64]] = field(default_factory=dict)
     answers: dict[Label, NDArray[np.float64]] = field(default_factory=dict)
