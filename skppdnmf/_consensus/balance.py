@@ -1,12 +1,12 @@
 """How strongly the agents pull each other: a residual balance that all agree on.
 
 Strong links make the copies of the left factor agree early, on poor components; weak
-ones leave them apart. What is right differs from data to data, and shows in two numbers
-that every agent has without any exchange of its own: how far it is from its neighbours,
-and how far its left factor has moved in an iteration. Each agent puts both, rounded to
-quarters of an octave, on its messages, and passes on the largest that it has heard. After
-as many rounds as the graph's diameter all hold the same two integers, and draw the same
-conclusion from them.
+ones leave them apart. What is right differs from data to data, and shows in two
+numbers that every agent has without any exchange of its own: how far it is from its
+neighbours, and how far its left factor has moved in an iteration. Each agent puts both,
+rounded to quarters of an octave, on its messages, and passes on the largest that it has
+heard. After as many rounds as the graph's diameter all hold the same two integers, and
+draw the same conclusion from them.
 """
 
 from __future__ import annotations
@@ -66,6 +66,9 @@ class Pull(NamedTuple):
 
     strength: float = 1.0
     extrapolated: bool = True
+
+
+UNIT_PULL = Pull()
 
 
 def level(size: float) -> int:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .._agent import Report, Witness
 from .._nmf import admm
 from .._nmf.penalties import Penalty, balancing_scale, left_penalty, right_penalty
-from .balance import Pull
+from .balance import UNIT_PULL, Pull
 from .masks import MEAN_MASK_PRODUCT
 from .settings import AgentSettings
 
@@ -39,7 +39,6 @@ _RIGHT_MAX_ITER = 200
 _FIRST_RIGHT_TOL = 0.02
 _LAST_RIGHT_TOL = 1e-3
 _RIGHT_TOL_HALF_LIFE = 5
-_UNIT_PULL = Pull()
 
 
 def consensus_penalties(
@@ -116,7 +115,8 @@ class Factors:
     inner : int
         Finished ADMM iterations of the present one.
     distances : tuple of two floats
-        Of U from the neighbours' and from where the last iteration began, over its norm.
+        Of U from the neighbours' and from where the last iteration began, over its
+        norm.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class Factors:
         """Take the agreed scale of the data."""
         self.scale = scale
 
-    def begin_iteration(self, pull: Pull = _UNIT_PULL) -> None:
+    def begin_iteration(self, pull: Pull = UNIT_PULL) -> None:
         """Form the left factor's normal equations.
 
         Parameters

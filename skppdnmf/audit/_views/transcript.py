@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._consensus.balance import Pull
+from ..._consensus.balance import UNIT_PULL, Pull
 from .sums import Sum, SumLetter
 
 Label = Hashable
@@ -84,7 +84,7 @@ class Round:
     iteration: int
     n_max: float
     values: NDArray[np.float64]
-    pull: Pull = Pull()
+    pull: Pull = UNIT_PULL
     masks: dict[Label, NDArray[np.float64]] = field(default_factory=dict)
     dithers: dict[Label, NDArray[np.float64]] = field(default_factory=dict)
     answers: dict[Label, NDArray[np.float64]] = field(default_factory=dict)
