@@ -23,7 +23,7 @@ from skppdnmf.exchange import (
 )
 
 KINDS = (KEY, REQUEST, REPLY, WIDEN)
-HEADER = 14
+HEADER = 16
 
 
 def read(data, message):
@@ -42,6 +42,8 @@ def messages(draw):
         draw(st.integers(0, 2**16 - 1)),
         draw(st.integers(0, 2**16 - 1)),
         draw(st.floats(0, allow_infinity=False)),
+        draw(st.integers(0, 255)),
+        draw(st.integers(0, 255)),
         payload,
     )
 
