@@ -212,7 +212,10 @@ def test_record_tells_what_was_agreed():
     model = PrivateDistributedNMF(
         3, partition=3, encryption="simulated", tol=0, max_iter=10, random_state=0
     )
-    views = record(model, X).views.values()
-    pulls = [[one.pull for one in view.left_rounds] for view in views]
+    transcript = record(model, X)
+    pulls = [
+        [one.pull for one in transcript.view(label).left_rounds]
+        for label in transcript.agents
+    ]
     assert pulls[0] == pulls[1] == pulls[2]
     assert len(set(pulls[0])) > 5
