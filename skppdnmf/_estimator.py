@@ -182,7 +182,7 @@ class PrivateDistributedNMF(
         Divergence of X from WH that is minimised under "secure-sum", as in
         `sklearn.decomposition.NMF`: by name, or beta from 0 to 2. Other than Frobenius
         multiplicative updates are made, from expected counts that are summed, with
-        extrapolation; and ``n_init="auto"`` is one start. "itakura-saito" takes no
+        extrapolation; and ``n_init="auto"`` is four starts. "itakura-saito" takes no
         zeros.
     forget_factor : float, default=0.8
         What is left of the totals of earlier batches at each `partial_fit`.

@@ -17,6 +17,7 @@ from .key_graph import key_degree
 # By default as many starts are followed as keep an exchange within these milliseconds,
 # of all agents together, and megabytes, of a link to and fro.
 _MOST_STARTS = 8
+_DIVERGENCE_STARTS = 4
 _MOST_MILLISECONDS = 40.0
 _MOST_MEGABYTES = 4.0
 # Of one core of the years around 2020: multiplications and additions of large matrices,
@@ -317,7 +318,8 @@ def plan_sums(
     if estimator.epsilon is not None or not random:
         return degree, 1
     if beta_of(estimator.beta_loss) != 2 and isinstance(estimator.n_init, str):
-        return degree, 1  # their right factors are what takes time
+        # Multiplicative steps end where the start has them; few are left soon.
+        return degree, _DIVERGENCE_STARTS
     cost = StartCost.of(n_components, n_features, n_agents, min(degree, n_agents - 1))
     return degree, count_starts(estimator.n_init, cost)
 
