@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from .._data.checks import check_fixed
-from .._files.errors import FAILED, CommandError, describe
+from .._files.errors import BAD_INPUT, FAILED, CommandError, describe
 from .._mpc.engine import require_spu
 from .._mpc.job import MpcJob, read_job
 from .._mpc.party import Outcome, Site
@@ -22,6 +25,9 @@ from .._site.log import SiteLog
 from .._site.policy import Job
 from .._site.samples import read_samples
 from ..exceptions import PolicyError
+
+_PARENT = "SKPPDNMF_MPC_PARENT"  # the process that supervises this one
+_LOOK = 0.2  # seconds between looks after it
 
 HELP = """Take part in the secure multi-party computation that JOB describes.
 
@@ -52,6 +58,11 @@ def mpc(job: Path, folder: Path, quiet: bool) -> None:
     """Take part in a run."""
     read = read_job(job)
     site = read_folder(folder)
+    watched = os.environ.get(_PARENT)
+    if watched is None:
+        words = ["mpc", str(job), "--site", str(folder), *["--quiet"] * quiet]
+        sys.exit(supervised([sys.executable, "-m", "skppdnmf", *words], site.name))
+    threading.Thread(target=_end_with, args=(int(watched),), daemon=True).start()
     log = SiteLog(site.log, run=read.name, protocol="mpc")
     try:
         require_spu()
@@ -74,6 +85,44 @@ def mpc(job: Path, folder: Path, quiet: bool) -> None:
     log.note("finished", n_samples=outcome.n_samples, opened=outcome.opened)
     opened = ", ".join(f"{name} ({n})" for name, n in outcome.opened.items())
     click.echo(f"{target}: components of {outcome.n_samples} samples; opened: {opened}")
+
+
+def supervised(command: list[str], name: str) -> int:
+    """Run a command in a process of its own, whose end by a signal gets a name.
+
+    Where a site is lost in the middle of a message, SPU's links may take the process
+    with them before it can say anything.
+
+    Parameters
+    ----------
+    command : list of str
+        What is run; it ends when this process does.
+    name : str
+        Of the site.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    environment = {**os.environ, _PARENT: str(os.getpid())}
+    with subprocess.Popen(command, env=environment) as process:
+        code = process.wait()
+    if code in (0, FAILED, BAD_INPUT):
+        return code
+    click.echo(
+        f"Error: DropoutError: {name}: SPU ended by exit code {code}, as it may where "
+        "a site is lost in the middle of a message",
+        err=True,
+    )
+    return FAILED
+
+
+def _end_with(parent: int) -> None:
+    """End this process, whatever it waits for, when its parent has ended."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK)
+    os._exit(FAILED)
 
 
 def _prepared(job: MpcJob, site: SiteFolder, quiet: bool) -> Site:

@@ -162,7 +162,12 @@ def test_one_that_dies_ends_the_others_by_a_named_error(sites):
     for name in ("a", "b"):
         code, _, errors = sites.end(name)
         assert code == 1, errors
-        assert re.search(r"Error: DropoutError: .* nothing heard from '\w'", errors)
+        # Nearly always the first; SPU may end with its links.
+        assert re.search(
+            r"Error: DropoutError: .* nothing heard from '\w'"
+            r"|Error: DropoutError: .*SPU ended by exit code",
+            errors,
+        )
     assert time.monotonic() - died < 90
     assert not (sites.folder / "a" / "results").exists()
 
