@@ -346,7 +346,11 @@ class Factors:
         tol, U = self.settings.tol, self.left.U
         norm = float(np.linalg.norm(U))
         moved = float(np.linalg.norm(U - self._iteration_start))
-        self.distances = self._disagreement, moved / norm if norm else 0.0
+        # Steps of the fixed-point numbers are no disagreement: to pull harder because
+        # of them would only add up more dithers.
+        rounding = 3.0 * math.sqrt(U.size) / self.settings.n_max
+        apart = self._disagreement if self._disagreement * norm > rounding else 0.0
+        self.distances = apart, moved / norm if norm else 0.0
         self.solve_right()
         self.iteration += 1
         self._products = admm.left_products(self.right.W, self.X)

@@ -219,3 +219,14 @@ def test_record_tells_what_was_agreed():
     ]
     assert pulls[0] == pulls[1] == pulls[2]
     assert len(set(pulls[0])) > 5
+
+
+@pytest.mark.parametrize(("n_max", "stays"), [(30, True), (1e6, False)])
+def test_rounding_is_no_reason_to_pull(n_max, stays):
+    X = np.random.default_rng(0).exponential(size=(30, 8))
+    model = PrivateDistributedNMF(
+        3, partition=3, encryption="simulated", tol=0, random_state=0, n_max=n_max
+    )
+    rounds = record(model, X).view(0).left_rounds
+    late = {one.pull.strength for one in rounds if one.iteration >= 40}
+    assert (len(late) == 1) == stays
