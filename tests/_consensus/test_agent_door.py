@@ -27,6 +27,7 @@ from skppdnmf.exchange import (
 )
 
 K, F = 2, 4
+HEADER = Message(KEY, 0).n_bytes
 
 
 class Scene:
@@ -50,7 +51,7 @@ class Scene:
 
     def reached(self, stage):
         kinds = {envelope.kind for envelope in self.boxes[1]}
-        bare = all(envelope.body[14:] == b"" for envelope in self.boxes[1])
+        bare = all(envelope.body[HEADER:] == b"" for envelope in self.boxes[1])
         left = self.agents[1].phase is Phase.LEFT and self.agents[1].factors.iteration
         return {
             "keys": kinds == {KEY},
@@ -290,8 +291,12 @@ def test_a_truncated_payload(stage, keep, encryption, sender):
     envelope = scene.box[sender]
     size = len(envelope.body)
     sizes = {
-        "nothing": 0, "some": 9, "header": 14, "half": size // 2, "but one": size - 1
-    }  # fmt: skip
+        "nothing": 0,
+        "some": 9,
+        "header": HEADER,
+        "half": size // 2,
+        "but one": size - 1,
+    }
     cut = change(envelope, body=envelope.body[: sizes[keep]])
     # The other neighbour's is good: all are answered together.
     scene.refuses(scene.box[2 - sender], cut, sender=sender, match="")
@@ -363,7 +368,7 @@ def test_a_key_of_another_size(key_size):
 def test_what_is_no_key():
     scene = Scene("keys", "paillier")
     body = scene.box[2].body
-    key = change(scene.box[2], body=body[:14] + b"\xff" * (len(body) - 14))
+    key = change(scene.box[2], body=body[:HEADER] + b"\xff" * (len(body) - HEADER))
     scene.refuses(key, sender=2, match="is no public key")
 
 
@@ -403,4 +408,4 @@ def test_two_corrupt_requests_name_one_of_their_senders():
 def test_an_envelope_is_as_long_as_it_says():
     """What crosses a wire here: the header of an envelope and of a message."""
     scene = Scene("resting")
-    assert scene.box[0].n_bytes == ENVELOPE_BYTES + 14
+    assert scene.box[0].n_bytes == ENVELOPE_BYTES + HEADER
