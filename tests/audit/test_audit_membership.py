@@ -93,22 +93,26 @@ def test_who_is_in_no_pool_is_not_found(one):
 
 
 def test_a_neighbour_under_the_consensus():
-    """The components, and its own samples, give small pools away."""
-    areas = []
+    """The components, and its own samples, tell more of small pools than of large."""
+    means = []
     for n_pool in (10, 200):
-        transcript, pool, rest = digits(
-            n_pool,
-            protocol="consensus",
-            encryption="simulated",
-            adjacency="complete",
-            max_iter=60,
-        )
-        candidates = np.vstack([pool[:100], rest[:100]])
-        attack = MembershipAttack(rest[100:700])
-        details = attack.run(transcript, 0, candidates).details
-        areas.append(details["auc"])
-    assert areas[0] > 0.75
-    assert areas[1] < areas[0]
+        areas = []
+        for seed in range(8):
+            transcript, pool, rest = digits(
+                n_pool,
+                seed=seed,
+                protocol="consensus",
+                encryption="simulated",
+                adjacency="complete",
+                max_iter=60,
+            )
+            candidates = np.vstack([pool[:100], rest[:100]])
+            attack = MembershipAttack(rest[100:700])
+            details = attack.run(transcript, 0, candidates).details
+            areas.append(details["auc"])
+        means.append(np.mean(areas))
+    assert means[0] > 0.6
+    assert means[1] < means[0]
 
 
 @pytest.mark.journey

@@ -107,7 +107,7 @@ def test_gaps_need_both_the_job_and_the_site(tmp_path, declared, asked, reason):
         {"beta_loss": "kullback-leibler"},
         {"beta_loss": 1.5, "alpha_H": 0.01},
         {"fixed_components": np.ones((1, 12))},
-        {"epsilon": 2.5, "delta": 1e-3, "clip": 30.0, "max_iter": 2},
+        {"epsilon": 6.0, "delta": 1e-3, "clip": 30.0, "max_iter": 2},
     ],
     ids=["counts", "beta", "known component", "noise"],
 )

@@ -153,7 +153,8 @@ def make_readers():
     written = [Payload(array, 0, 400).to_bytes() for array in numbers]
     request = header(1, public.key_id, layout)
     request += bytes(layout.n_request_ciphertexts * 64)
-    body = Message(1, 0, 24, 1, 2, 3.0, Payload(b"x" * 9, 0, 9)).to_bytes()
+    message = Message(1, 0, 24, 1, 2, 3.0, 40, 41, Payload(b"x" * 9, 0, 9))
+    body = message.to_bytes()
     keys = [key.to_json() for key in (public, private, subgroup, subgroup_private)]
 
     def from_text(reader):

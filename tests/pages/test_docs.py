@@ -230,8 +230,9 @@ def test_enough_blocks_are_run():
         if info == "python" and before == "<!-- run -->"
     }
     guide = {name_of(page) for page in (DOCS / "user_guide").glob("*.md")}
-    # What troubleshooting quotes is compared in a test of its own.
-    others = ("index", "command_line", "troubleshooting")
+    # What troubleshooting quotes is compared in a test of its own, and questions
+    # about federations show no Python.
+    others = ("index", "command_line", "troubleshooting", "federation_questions")
     without = {f"docs/user_guide/{name}.md" for name in others}
     assert guide - without - {"docs/user_guide/backends.md"} <= marked
 
