@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +92,9 @@ class LocalEnv(PocEnv):
         Raises
         ------
         FederationError
-            If they do not connect.
+            If they do not connect, or if the server's port is taken.
         """
+        check_port(self.participants())
         with variables({OUTCOME_VARIABLE: str(_OUTCOME_SECONDS)}):
             _start_poc(
                 poc_workspace=self.poc_workspace,
@@ -142,6 +145,33 @@ class LocalEnv(PocEnv):
             f"{len(connected)} of {self.num_clients} sites have connected to the "
             f"server within {_CONNECT_SECONDS:g} s"
         )
+
+
+def check_port(places: Sequence[Path]) -> None:
+    """Refuse to start a server where another one listens.
+
+    Parameters
+    ----------
+    places : sequence of Path
+        Workspaces of the server and the sites.
+
+    Raises
+    ------
+    FederationError
+        If the server's port is taken.
+    """
+    for file in (place / "startup" / "fed_server.json" for place in places):
+        if file.exists():
+            target = json.loads(file.read_text())["servers"][0]["service"]["target"]
+            port = int(target.rsplit(":", 1)[1])
+            try:
+                with socket.create_server(("", port)):
+                    pass
+            except OSError as error:
+                raise FederationError(
+                    f"port {port}, where FLARE's server is to listen, cannot be had "
+                    f"({error.strerror}): perhaps another federation runs here"
+                ) from error
 
 
 def allow_classes(local: Path) -> None:

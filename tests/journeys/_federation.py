@@ -28,8 +28,8 @@ def main(workspace, rerouted, port, *names):
         env.provision()
         places = {one.name: one for one in env.participants()}
         reroute(places[rerouted] / "startup" / "fed_client.json", port)
-        env.start()
         try:
+            env.start()
             say({"ready": {name: str(place) for name, place in places.items()}})
             with ThreadPoolExecutor(AT_A_TIME) as pool:
                 for line in sys.stdin:

@@ -7,12 +7,12 @@ import sys
 
 import numpy as np
 import pytest
+from _alone import alone
 from sklearn.datasets import load_digits
 
 from skppdnmf.flare import load
 
-# FLARE's server on this machine has one port: federations run one after the other.
-pytestmark = [pytest.mark.journey, pytest.mark.xdist_group("federation")]
+pytestmark = pytest.mark.journey
 
 
 @pytest.fixture(scope="module")
@@ -21,12 +21,13 @@ def demo(tmp_path_factory):
     pytest.importorskip("nvflare", reason="a federation needs skppdnmf[flare]")
     out = tmp_path_factory.mktemp("federation")
     command = ["demo", "federation", "--sites", "4", "--out", str(out)]
-    done = subprocess.run(
-        [sys.executable, "-m", "skppdnmf", *command],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    with alone():
+        done = subprocess.run(
+            [sys.executable, "-m", "skppdnmf", *command],
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     return done.stdout, out
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from _alone import alone
 from numpy.testing import assert_array_equal
 from sklearn.datasets import load_digits
 
@@ -28,7 +29,7 @@ from skppdnmf.flare import load
 
 pytest.importorskip("nvflare", reason="a federation needs skppdnmf[flare]")
 psutil = pytest.importorskip("psutil")
-pytestmark = [pytest.mark.journey, pytest.mark.xdist_group("federation")]
+pytestmark = pytest.mark.journey
 
 HERE = Path(__file__).parent
 NAMES = ("site-1", "site-2", "site-3", "site-4")
@@ -162,7 +163,12 @@ class Federation:
         )
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
-        self.places = self._lines.get(timeout=DEADLINE)["ready"]
+
+    def begin(self):
+        """Wait for the sites, and hand in the jobs."""
+        told = self._lines.get(timeout=DEADLINE)
+        assert "ready" in told, told
+        self.places = told["ready"]
         for name, (_, parameters) in PLANS.items():
             self.submit(name, parameters)
 
@@ -191,6 +197,7 @@ class Federation:
     def _listen(self):
         for line in self._driver.stdout:
             self._lines.put(json.loads(line))
+        self._lines.put({"job": "none", "ended": "the driver has ended"})
 
     def submit(self, dataset, parameters, **options):
         seeded = parameters["protocol"] == "consensus"
@@ -298,9 +305,14 @@ class Federation:
 
 @pytest.fixture(scope="module")
 def federation(tmp_path_factory):
-    found = Federation(tmp_path_factory.mktemp("faults"))
-    yield found
-    assert not found.end()
+    with alone():
+        found = Federation(tmp_path_factory.mktemp("faults"))
+        try:
+            found.begin()
+            yield found
+        finally:
+            left = found.end()
+    assert not left
 
 
 @pytest.mark.parametrize("dataset", ["setup", "sum", "between"])
