@@ -159,6 +159,7 @@ def test_what_is_no_number_is_refused_by_name(function, name, number):
         function(**{name: number})
 
 
+@pytest.mark.journey
 def test_limits_of_an_audit_are_what_they_are_worth():
     narrow = audited(
         max_rounds=np.int8(2), max_samples=np.uint8(0), max_seconds=np.float16(0)

@@ -295,6 +295,7 @@ def test_warnings_for_users_only(capsys):
     assert not lines.saw(DeprecationWarning)
 
 
+@pytest.mark.journey
 @pytest.mark.skipif(os.name == "nt", reason="no such signal")
 def test_an_interrupted_process(tmp_path):
     rng = np.random.default_rng(0)
@@ -321,6 +322,7 @@ def test_an_interrupted_process(tmp_path):
     assert "Traceback" not in rest
 
 
+@pytest.mark.journey
 def test_a_reader_that_goes_away():
     process = subprocess.Popen(
         [sys.executable, "-m", "skppdnmf", "fit", "--help"],

@@ -242,6 +242,7 @@ def test_what_the_estimator_refuses(array, sites, tmp_path):
     assert "rescale X" in refused("fit", huge, *QUICK)
 
 
+@pytest.mark.journey
 def test_through_a_process(sites, tmp_path):
     command = [sys.executable, "-m", "skppdnmf", "fit", str(sites), "--agents", "site"]
     done = subprocess.run(

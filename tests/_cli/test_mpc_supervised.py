@@ -38,6 +38,7 @@ def test_an_end_without_a_word_is_named(end, capfd):
     assert "Error: DropoutError: a: SPU ended by exit code" in capfd.readouterr().err
 
 
+@pytest.mark.journey
 def test_what_is_supervised_ends_with_its_parent():
     parent = subprocess.Popen(
         [sys.executable, "-c", SUPERVISES, SLEEPS], stdout=subprocess.PIPE, text=True

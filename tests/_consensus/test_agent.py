@@ -202,6 +202,7 @@ def stop_early(name, n, seed, who=None, max_iter=400):
     return parts, parameters, reports, asked
 
 
+@pytest.mark.journey
 @given(
     st.sampled_from(GRAPHS),
     st.integers(1, 6),

@@ -45,6 +45,7 @@ def test_weak_links_are_told_to_pull_harder(X):
     assert "g_max" not in said
 
 
+@pytest.mark.journey
 def test_a_tolerance_below_the_rounding_names_n_max(X):
     _, said = fit(X, tol=1e-8, n_max=1e6, max_iter=150)
     assert "n_max=1e+06 rounds the left factor" in said
@@ -75,6 +76,7 @@ def test_expected_dither_is_what_accumulates(X, n_iter, monkeypatch):
     assert dither_share(reports, 100.0) == pytest.approx(share, rel=0.5)
 
 
+@pytest.mark.journey
 def test_dithers_that_add_up_are_told(X):
     fitted, said = fit(X, n_max=10, max_iter=500, tol=0)
     assert "n_max=10 is small for 2500 exchanges" in said

@@ -365,6 +365,7 @@ class Reporter(Fake):
         return Step([], report, True)
 
 
+@pytest.mark.journey
 def test_processes_give_the_same_outcome():
     with joblib.parallel_config(backend="loky", n_jobs=2):
         outcome = run_local([Reporter(), Reporter()], ["a", "b"])

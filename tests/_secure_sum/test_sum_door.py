@@ -354,6 +354,7 @@ def test_an_epoch_is_at_most_as_many_departures_as_there_are_agents():
 # Anything -------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 6), st.data())
 def test_whatever_arrives_beside_the_right_messages_is_refused_and_forgotten(

@@ -287,6 +287,7 @@ def test_references_stand_in_for_samples_of_its_own():
     assert "references=<60x12>" in repr(simulation)
 
 
+@pytest.mark.journey
 def test_simulation_finds_moments_but_not_the_samples_of_several():
     one = transcript(n_samples=4, n_components=2)
     view = one.view(ATTACKER)

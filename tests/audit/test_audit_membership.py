@@ -92,6 +92,7 @@ def test_who_is_in_no_pool_is_not_found(one):
     assert abs(value - 0.5) < 0.1
 
 
+@pytest.mark.journey
 def test_a_neighbour_under_the_consensus():
     """The components, and its own samples, tell more of small pools than of large."""
     means = []

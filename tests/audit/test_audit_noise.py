@@ -138,6 +138,7 @@ def test_attributes_and_pools_under_noise():
         DropoutAttack(known).run(one, 0, 1)
 
 
+@pytest.mark.journey
 def test_a_report_on_noisy_totals():
     X = np.vstack([OWN, MEMBERS])
     given = {"max_rounds": 5, "max_samples": 1, "max_seconds": 6.0}
@@ -154,6 +155,7 @@ def test_a_report_on_noisy_totals():
     assert not any("n_init" in advice for advice in report.advice)
 
 
+@pytest.mark.journey
 def test_a_pool_that_is_too_small_when_halved_is_said(monkeypatch):
     silenced(monkeypatch)  # so that the numbers of samples are what they are
     X = np.vstack([OWN, MEMBERS])[:200]

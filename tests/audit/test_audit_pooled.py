@@ -105,6 +105,7 @@ def test_of_a_named_agent_in_a_large_pool_nothing_is_found(sizes):
     assert 1 - error / own < 0.06
 
 
+@pytest.mark.journey
 def test_the_share_of_one_among_m():
     """What the mean tells of one of m samples is about one m-th."""
     means = []

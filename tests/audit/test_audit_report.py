@@ -214,6 +214,7 @@ def test_the_secure_sum_is_advised_where_it_protects(
     assert ("join" in " ".join(report.advice)) == (n_holders > 2)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("relay", [False, True])
 def test_two_agents_with_samples_are_not_told_to_sum(relay):
     X, agents = data()
@@ -225,6 +226,7 @@ def test_two_agents_with_samples_are_not_told_to_sum(relay):
     assert "more agents with samples" in result.advice[0]
 
 
+@pytest.mark.journey
 def test_relays_are_reported():
     X, agents = data()
     parts = [X[agents == k] for k in range(4)]
@@ -283,6 +285,7 @@ def test_limits_are_checked_before_any_fit(limits, error, message):
         audit_report(model(max_iter=10**9), X, agents, **limits)
 
 
+@pytest.mark.journey
 def test_members_are_the_weakest_point_of_a_large_pool(report):
     """Where nobody is found by name, who is in the pool is."""
     X, agents = data(n_samples=20)
@@ -394,6 +397,7 @@ def test_two_agents_of_a_secure_sum_are_told_apart():
     assert "another agent" in result.advice[0]
 
 
+@pytest.mark.journey
 def test_others_found_without_names_are_reported():
     X, agents = data(n_samples=1)
     keep = np.flatnonzero((agents == 0) | (np.arange(len(X)) % 20 == 0))
@@ -420,6 +424,7 @@ def test_a_secure_sum_that_cannot_be_run_is_reported():
         audit_report(estimator.set_params(protocol="secure-sum"), X, agents)
 
 
+@pytest.mark.journey
 def test_shortened_simulations_are_told():
     X, agents = data()
     result = audit_report(model(), X, agents, max_samples=1, max_seconds=0.3)
@@ -429,6 +434,7 @@ def test_shortened_simulations_are_told():
     assert late or "for want of time" in notes or "ended early" in notes
 
 
+@pytest.mark.journey
 def test_an_audit_does_not_warn():
     X, agents = data()
     with warnings.catch_warnings():

@@ -186,6 +186,7 @@ def test_the_verdict_on_ciphertexts_says_so(monkeypatch, sabotage, text):
     assert "The links leak" in str(report)
 
 
+@pytest.mark.journey
 def test_sound_links_are_not_blamed():
     estimator, X, agents = pooled(SIZES, fit=False)
     report = audit_report(estimator, X, agents, max_rounds=9, max_seconds=0.0)

@@ -239,6 +239,7 @@ def test_a_lost_agent(counts):
     assert not np.allclose(path.move_on(2).point, moved.point)
 
 
+@pytest.mark.journey
 def test_digits_beside_scikit_learn():
     X = load_digits().data[::4]
     ours, pooled = [], []

@@ -64,6 +64,7 @@ def test_small_pools_and_few_holders_are_covered():
         model(partition=None).fit(X, agents=agents)
 
 
+@pytest.mark.journey
 def test_more_epsilon_less_error():
     # Noise cannot bring the count of 1,000 below what epsilon=1 needs.
     few = X[:1000]
@@ -237,6 +238,7 @@ def test_budget_out_of_range(given):
         PrivacyBudget(*given)
 
 
+@pytest.mark.journey
 def test_grid_search_spends():
     budget = PrivacyBudget(3.0, 1e-5)
     estimator = model(epsilon=0.9, delta=1e-6, privacy_budget=budget)
@@ -298,6 +300,7 @@ def empirical_epsilon(out, members, delta):
     return best
 
 
+@pytest.mark.journey
 def test_a_planted_sample_is_found_no_better_than_promised(monkeypatch):
     samples = low_rank(60, 2, 4)
     out, members = lengths_of_totals(monkeypatch, samples, 500, noise=True)

@@ -58,6 +58,7 @@ def test_no_warning_where_y_is_something_else(frame, site):
     model().fit(parts, site)
 
 
+@pytest.mark.journey
 def test_no_warning_in_pipelines_and_searches(frame, site):
     pipeline = make_pipeline(model(), LogisticRegression())
     pipeline.fit(frame, site)

@@ -136,9 +136,7 @@ def test_a_callback_can_stop_the_fit(X, n_jobs):
         {"encryption": "simulated", "max_admm_iter": 1},
         {"encryption": "simulated", "partition": 9},
         {"partition": 1},
-        {"encryption": None, **FIXED_PENALTIES},
         {"encryption": "simulated", **FIXED_PENALTIES},
-        {"encryption": "simulated", "partition": 9, **FIXED_PENALTIES},
     ],
 )
 def test_a_stopped_fit_is_a_shorter_one(X, parameters, adjacency, stop_after):

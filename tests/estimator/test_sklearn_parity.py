@@ -294,6 +294,7 @@ def test_zero_data(make):
     assert model.reconstruction_err_ == 0
 
 
+@pytest.mark.journey
 def test_errors_are_as_low_as_those_of_nmf(digits):
     for n_components in (3, 8):
         errors = [

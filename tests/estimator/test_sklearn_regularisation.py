@@ -78,6 +78,7 @@ def test_objective_equals_that_of_nmf_on_digits(digits, kind, alpha):
     assert private == pytest.approx(pooled, rel=5e-3)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("alpha_W", "alpha_H"), [(1e-5, 1e-5), (2e-4, 2e-4), (3e-4, 3e-5)]

@@ -120,6 +120,7 @@ def test_pipeline_without_routing_passes_agents_by_prefix(X, agents):
     assert whole.best_estimator_[-1].agent_labels_ == sorted(NAMES)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("route", [True, False])
 def test_grid_search_in_a_pipeline(X, agents, route):
     with sklearn.config_context(enable_metadata_routing=route):

@@ -78,6 +78,7 @@ def test_moving_on_after_a_dropout_costs_nothing(name):
     assert now[2] == before[2] == 0.0
 
 
+@pytest.mark.journey
 def test_new_numbers_change_masks_and_not_the_quality():
     """Agents were numbered by what they hold, and now in the order of the roster.
 

@@ -35,6 +35,17 @@ from skppdnmf.exceptions import PrivacyWarning
 
 PARAMETERS = PrivateDistributedNMF().get_params()
 every_page = pytest.mark.parametrize("page", pages(), ids=name_of)
+# Their examples are whole fits, and take long.
+LONG = ("security.md", "uses.md", "penalties.md")
+
+
+def with_long_journeys():
+    """Return the pages, those that take long as journeys."""
+    long = pytest.mark.journey
+    return [
+        pytest.param(page, marks=long) if page.name in LONG else page
+        for page in pages()
+    ]
 
 
 def slug(heading):
@@ -204,7 +215,7 @@ def test_a_wrong_word_would_be_found(word):
     assert any(re.search(pattern, text, re.IGNORECASE) for pattern in WORDS)
 
 
-@every_page
+@pytest.mark.parametrize("page", with_long_journeys(), ids=name_of)
 def test_python_blocks_run(page, tmp_path, monkeypatch):
     """All compile; README's and those after ``<!-- run -->`` are executed in turn."""
     monkeypatch.chdir(tmp_path)
