@@ -75,7 +75,7 @@ class CorruptedMessageError(ValueError):
     ...     Message.from_bytes(b"short", kind=1, round=0)
     ... except CorruptedMessageError as error:
     ...     print(error)
-    message of 5 bytes is shorter than its header (14)
+    message of 5 bytes is shorter than its header (16)
     """
 
     def __init__(self, message: str, sender: int | None = None) -> None:
