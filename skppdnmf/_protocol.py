@@ -117,6 +117,9 @@ class Hooks:
     share : callable, default=one_by_one
         ``share(function, items)`` returns what the function returns for each item:
         an agent with many samples need not go through them alone.
+    together : bool, default=False
+        Whether all agents are of one process: what two of them derive alike, each for
+        itself elsewhere, need not be derived twice.
     """
 
     compute: Callable[..., Any] = call
@@ -124,6 +127,7 @@ class Hooks:
     credentials: Callable[[int], Credentials | None] = nobody
     observed: bool = True
     share: Callable[..., list[Any]] = one_by_one
+    together: bool = False
 
 
 class Build(Protocol):

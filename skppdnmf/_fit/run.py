@@ -135,7 +135,11 @@ def run_fit(
         assert plan.build is not None
         run = new_run()
         hooks = Hooks(
-            Memo(), recorder, LocalCredentials(names, run), share=helpers.share
+            Memo(),
+            recorder,
+            LocalCredentials(names, run),
+            share=helpers.share,
+            together=True,
         )
         agents = plan.build(parts, names, run, hooks)
         outcome = run_local(

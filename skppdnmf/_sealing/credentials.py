@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
@@ -25,14 +24,14 @@ class Verified:
     """
 
     def __init__(self) -> None:
-        self._known: set[bytes] = set()
+        self._known: set[tuple[bytes, bytes, bytes]] = set()
 
     def __reduce__(self) -> tuple[type[Verified], tuple[()]]:
         return Verified, ()
 
     def __call__(self, public: bytes, signature: bytes, message: bytes) -> bool:
         """Return whether a signature is good, checked or remembered."""
-        mark = hashlib.sha256(public + signature + message).digest()
+        mark = public, signature, message
         if mark in self._known:
             return True
         good = verify_signature(public, signature, message)
@@ -105,6 +104,7 @@ class Credentials:
             raise ValueError(f"facts {taken} are added by the credentials themselves")
         self.facts = Facts({**facts, **known})
         self._verified = Verified() if verified is None else verified
+        self._beginnings: dict[bytes, bytes] = {}  # of what is signed, by purpose
 
     def of(self, identity: Identity, number: int) -> Credentials:
         """Return those of another site of the same process."""
@@ -190,16 +190,18 @@ class Credentials:
         self, number: int, purpose: bytes, fields: Sequence[bytes], facts: Facts
     ) -> bytes:
         """Write what is signed; every part with its length, so that none can shift."""
-        parts = (
-            b"skppdnmf",
-            bytes([SEALING_VERSION]),
-            purpose,
-            self.run,
-            facts.digest,
-            number.to_bytes(4, "big"),
-            *fields,
-        )
-        return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
+        begin = self._beginnings.get(purpose) if facts is self.facts else None
+        if begin is None:
+            version = bytes([SEALING_VERSION])
+            begin = _written((b"skppdnmf", version, purpose, self.run, facts.digest))
+            if facts is self.facts:
+                self._beginnings[purpose] = begin
+        return begin + _written((number.to_bytes(4, "big"), *fields))
+
+
+def _written(parts: Iterable[bytes]) -> bytes:
+    """Write parts, each with its length."""
+    return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
 
 
 class LocalCredentials:

@@ -22,6 +22,7 @@ from .key_graph import key_graph_of
 from .left_factor import LeftPath
 from .noisy_agent import NoisyAgent
 from .noisy_path import NoisyPath
+from .pairs import SharedPairs
 from .settings import NoiseSettings, PathSettings
 from .totals import Memory
 from .tree import SpanningTrees
@@ -42,6 +43,7 @@ def make_sum_agents(
     credentials: Callable[[int], Credentials | None] = nobody,
     memory: Memory | None = None,
     share: Callable[..., list[Any]] = one_by_one,
+    pairs: SharedPairs | None = None,
 ) -> list[Agent]:
     """Make one agent for each part of the data.
 
@@ -75,6 +77,8 @@ def make_sum_agents(
         Totals of earlier samples.
     share : callable, default=one_by_one
         As in `skppdnmf._protocol.Hooks`.
+    pairs : SharedPairs or None, default=None
+        Where agents of one process leave each other what both would derive.
 
     Returns
     -------
@@ -110,6 +114,7 @@ def make_sum_agents(
             network.neighbours[i].tolist(),
             notes,
             credentials(i),
+            pairs,
         )
         neighbours = network.neighbours[i].tolist()
         agents.append(

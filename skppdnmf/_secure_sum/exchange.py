@@ -8,7 +8,7 @@ and begin anew, with other summands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import replace
 from enum import Enum
 from typing import Any, NamedTuple
@@ -39,6 +39,7 @@ from .messages import (
     TOLD_BYTES,
     SumMessage,
 )
+from .pairs import SharedPairs
 from .tree import Tree
 
 Words = NDArray[np.uint64]
@@ -113,6 +114,8 @@ class SecureSum:
     credentials : Credentials or None, default=None
         With which the agent signs its keys and verifies the others'; None takes them
         unsigned.
+    pairs : SharedPairs or None, default=None
+        Where agents of one process leave each other what both would derive.
 
     Attributes
     ----------
@@ -159,6 +162,7 @@ class SecureSum:
         neighbours: Sequence[int] | None = None,
         notes: Any = None,
         credentials: Credentials | None = None,
+        pairs: SharedPairs | None = None,
     ) -> None:
         everybody = range(len(key_graph))
         if credentials is None:
@@ -166,6 +170,7 @@ class SecureSum:
         else:
             self.transcript = credentials.transcript(everybody)
         self._credentials = credentials
+        self._pairs = pairs
         self.number = number
         self.name = name
         self._trees = trees
@@ -353,11 +358,11 @@ class SecureSum:
 
     def _peers(self, agent: int) -> list[int]:
         """Those present with whom an agent shares a key."""
-        return [p for p in map(int, self._key_graph[agent]) if p not in self._dropped]
+        return [p for p in self._key_graph[agent].tolist() if p not in self._dropped]
 
     def _begin_keys(self) -> None:
         """Make a key pair and send the public key."""
-        self._masks = PairwiseMasks(self.number)
+        self._masks = PairwiseMasks(self.number, self._pairs)
         public_key = self._masks.public_key
         self._keys, self._signed = {self.number: public_key}, {}
         if self._credentials is not None:
@@ -488,13 +493,12 @@ class SecureSum:
     def _check_advertised(self, sender: int, message: SumMessage) -> None:
         """Refuse the keys of others than all who are below the sender, or than all."""
         children = self._tree.children
-        expected, waiting = set(), [sender]
-        if message.kind == KEYS_DOWN:
-            waiting = [self._tree.root]
-        while waiting:
-            agent = waiting.pop()
-            expected.add(agent)
-            waiting += children[agent]
+        expected: Set[int] = children.keys()
+        if message.kind == KEYS_UP:
+            below = [sender]
+            for agent in below:
+                below += children[agent]
+            expected = set(below)
         missing = sorted(expected - message.keys.keys())
         if missing:
             raise self._refusal(
@@ -520,7 +524,7 @@ class SecureSum:
                 sender=sender,
             )
         if self._credentials is not None:
-            used = expected
+            used: Set[int] = expected
             if message.kind == KEYS_DOWN and not self._epoch:
                 used = set(self._peers(self.number)) | set(self._linked(message.keys))
             self._verify(sender, message, used - {self.number})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from .._keystream import BLOCK_BYTES, KEY_BYTES, SLACK_BYTES, keystream
 from ..exceptions import CorruptedMessageError
+from .pairs import RoundOfPairs, SharedPairs
 
 Words = NDArray[np.uint64]
 
@@ -27,6 +28,7 @@ _MOST_KEPT = 64  # ciphers, which take memory
 # Words expanded and added at a time, which stay in the processor's cache.
 _CHUNK_WORDS = 1 << 15
 _ZEROS = bytes(8 * _CHUNK_WORDS)
+_SLACK_WORDS = -(-SLACK_BYTES // 8)
 
 
 class PairwiseMasks:
@@ -43,6 +45,8 @@ class PairwiseMasks:
     ----------
     number : int
         The agent's number.
+    shared : SharedPairs or None, default=None
+        Where agents of one process leave each other what both would derive.
 
     Attributes
     ----------
@@ -61,8 +65,9 @@ class PairwiseMasks:
     array([11, 22], dtype=uint64)
     """
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, shared: SharedPairs | None = None) -> None:
         self.number = number
+        self._shared = shared
         private = X25519PrivateKey.generate()
         # As bytes, so that the agent can move to another process.
         self._private: bytes | None = private.private_bytes_raw()
@@ -71,12 +76,14 @@ class PairwiseMasks:
         self._place_keys: dict[int, bytes] = {}
         self._link_seeds: dict[int, bytes] = {}
         self._kept: dict[bytes, Any] = {}
+        self._placers: dict[int, Any] = {}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(number={self.number}, pairs={len(self._seeds)})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_kept": {}}  # ciphers stay in their process
+        # Ciphers and hashes stay in their process.
+        return {**self.__dict__, "_kept": {}, "_placers": {}}
 
     def _stream(self, key: bytes, start: bytes) -> Any:
         """Return the stream of a key from this block on."""
@@ -90,14 +97,21 @@ class PairwiseMasks:
             self._kept[key] = cipher
         return cipher
 
-    def _place(self, other: int, round_and_told: bytes) -> bytes:
-        """Return the block at which the masks of a round start."""
+    def _masks_with(self, others: Iterable[int], round_and_told: bytes) -> list[Any]:
+        """Return the streams of pairs from where the masks of a round start."""
         # Two of q places that are L blocks long overlap with odds of q**2 L / 2**128:
         # below 2**-60 for a million rounds of a gigabyte each.
-        key = self._place_keys[other]
-        return hashlib.blake2b(
-            round_and_told, key=key, digest_size=BLOCK_BYTES
-        ).digest()
+        streams = []
+        for other in others:
+            placer = self._placers.get(other)
+            if placer is None:
+                key = self._place_keys[other]
+                placer = hashlib.blake2b(key=key, digest_size=BLOCK_BYTES)
+                self._placers[other] = placer
+            placer = placer.copy()  # which costs less than beginning with the key
+            placer.update(round_and_told)
+            streams.append(self._stream(self._seeds[other], placer.digest()))
+        return streams
 
     def agree(
         self,
@@ -125,27 +139,34 @@ class PairwiseMasks:
             raise RuntimeError(f"agent {self.number} has agreed on its seeds before")
         private = X25519PrivateKey.from_private_bytes(self._private)
         self._private = None
+        # Others need not try a key of which its owner has the private half.
+        shared = self._shared
+        if private.public_key().public_bytes_raw() != self.public_key:
+            shared = None
         links = links or {}
         for other, public_key in {**links, **public_keys}.items():
-            try:
-                secret = private.exchange(X25519PublicKey.from_public_bytes(public_key))
-            except ValueError as error:
-                raise CorruptedMessageError(
-                    f"the public key of agent {other} is none: {error}", sender=other
-                ) from error
             first, second = sorted(
                 [(self.number, self.public_key), (other, public_key)]
             )
             pair = told + b"".join(
                 number.to_bytes(4, "big") + key for number, key in (first, second)
             )
+            wanted = {}
             if other in public_keys:
-                keys = _derive(secret, _PURPOSE + pair, 2 * KEY_BYTES)
-                self._seeds[other] = keys[:KEY_BYTES]
-                self._place_keys[other] = keys[KEY_BYTES:]
+                wanted[_PURPOSE + pair] = 2 * KEY_BYTES
             if other in links:
-                link = _derive(secret, _LINK_PURPOSE + pair, KEY_BYTES)
-                self._link_seeds[other] = link
+                wanted[_LINK_PURPOSE + pair] = KEY_BYTES
+            keys = None if shared is None else shared.found(wanted)
+            if keys is None:
+                secret = _agreed(private, other, public_key)
+                keys = [_derive(secret, *one) for one in wanted.items()]
+                if shared is not None:
+                    shared.leave(wanted, keys)
+            if other in public_keys:
+                self._seeds[other] = keys[0][:KEY_BYTES]
+                self._place_keys[other] = keys[0][KEY_BYTES:]
+            if other in links:
+                self._link_seeds[other] = keys[-1]
 
     def hide(self, words: Words, other: int, message_number: int) -> Words:
         """Return words that only another agent can read.
@@ -184,7 +205,7 @@ class PairwiseMasks:
         """Encrypt or decrypt one message between two agents, which is the same."""
         nonce = message_number.to_bytes(8, "big") + bytes(8)
         cipher = self._stream(self._link_seeds[other], nonce)
-        target = np.empty(len(words) + -(-SLACK_BYTES // 8), dtype="<u8")
+        target = np.empty(len(words) + _SLACK_WORDS, dtype="<u8")
         cipher.update_into(
             words.astype("<u8", copy=False).data.cast("B"), target.data.cast("B")
         )
@@ -217,29 +238,68 @@ class PairwiseMasks:
         ndarray of uint64
             Uniform to all who do not know the masks.
         """
-        masked = words.copy()
+        others, masked = list(others), words.copy()
         round_and_told = round_number.to_bytes(8, "big") + told
-        ciphers = [
-            (
-                other > self.number,
-                self._stream(self._seeds[other], self._place(other, round_and_told)),
-            )
-            for other in others
-        ]
-        buffer = bytearray(8 * min(len(words), _CHUNK_WORDS) + SLACK_BYTES)
-        for start in range(0, len(words), _CHUNK_WORDS):
-            part = masked[start : start + _CHUNK_WORDS]
-            n_bytes = part.nbytes
-            target = memoryview(buffer)[: n_bytes + SLACK_BYTES]
-            stream = np.frombuffer(target[:n_bytes], dtype="<u8")
-            zeros = memoryview(_ZEROS)[:n_bytes]
-            for adds, cipher in ciphers:
-                cipher.update_into(zeros, target)
-                if adds:
-                    part += stream
-                else:
-                    part -= stream
+        # Long streams cost far more than what surrounds them, and memory to leave.
+        if self._shared is None or len(words) > _CHUNK_WORDS:
+            self._add_masks(masked, round_and_told, others)
+            return masked
+        with self._shared.round(round_and_told) as left:
+            rest = left.take(self.number, others, self._seeds, masked)
+            self._add_masks(masked, round_and_told, rest, left)
         return masked
+
+    def _add_masks(
+        self,
+        masked: Words,
+        round_and_told: bytes,
+        others: Collection[int],
+        left: RoundOfPairs | None = None,
+    ) -> None:
+        """Add or subtract the masks with others, and leave them theirs."""
+        if not others or not len(masked):
+            return
+        size = min(len(masked), _CHUNK_WORDS)
+        # Several short streams stand one below the other, and are added at once.
+        n_rows = min(_CHUNK_WORDS // size, len(others))
+        room = np.empty(n_rows * size + _SLACK_WORDS, dtype="<u8")
+        lower = [other for other in others if other < self.number]
+        higher = [other for other in others if other > self.number]
+        for some, adds in ((lower, False), (higher, True)):
+            for first in range(0, len(some), n_rows):
+                group = some[first : first + n_rows]
+                ciphers = self._masks_with(group, round_and_told)
+                for start in range(0, len(masked), size):
+                    part = masked[start : start + size]
+                    streams = _expanded(ciphers, room, part.nbytes)
+                    if left is not None:
+                        left.leave(self.number, group, self._seeds, streams)
+                    total = np.add.reduce(streams, axis=0)
+                    if adds:
+                        part += total
+                    else:
+                        part -= total
+
+
+def _expanded(ciphers: list[Any], room: Words, n_bytes: int) -> Words:
+    """Return the next words of some streams, one below the other."""
+    zeros, target = memoryview(_ZEROS)[:n_bytes], room.data.cast("B")
+    end = n_bytes + SLACK_BYTES
+    for row, cipher in enumerate(ciphers):
+        # What a cipher has to have room for beyond its words is written over.
+        cipher.update_into(zeros, target[row * n_bytes : row * n_bytes + end])
+    n_words = n_bytes // 8
+    return room[: len(ciphers) * n_words].reshape(len(ciphers), n_words)
+
+
+def _agreed(private: X25519PrivateKey, other: int, public_key: bytes) -> bytes:
+    """Return the secret that two agents share."""
+    try:
+        return private.exchange(X25519PublicKey.from_public_bytes(public_key))
+    except ValueError as error:
+        raise CorruptedMessageError(
+            f"the public key of agent {other} is none: {error}", sender=other
+        ) from error
 
 
 def _derive(secret: bytes, info: bytes, n_bytes: int) -> bytes:
