@@ -250,11 +250,15 @@ class Step(NamedTuple):
         Of the BCD iteration that it finished, if it did; at most one.
     finished : bool, default=False
         Whether the fit is over for it.
+    settled : bool, default=False
+        Whether nothing but an envelope, or a departure, can move it on: a carrier need
+        not call it before.
     """
 
     envelopes: list[Envelope]
     report: Report | None = None
     finished: bool = False
+    settled: bool = False
 
 
 class Departure(NamedTuple):

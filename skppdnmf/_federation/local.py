@@ -201,12 +201,15 @@ def run_agents(
     inboxes: list[list[Envelope]] = [[] for _ in parties]
     pending: list[deque[Report]] = [deque() for _ in parties]
     finished = [False] * len(parties)
+    settled = [False] * len(parties)
     last: Reports = [None] * len(parties)
     may_leave = on_dropout is not None
     stopping = False
     turn = 0
     while True:
         present = membership.present
+        if turn:
+            present = [i for i in present if not is_idle(settled[i], inboxes[i])]
         # Before the first turn nobody has had anything: then agents start.
         calls = [(parties[i], inboxes[i] if turn else None, may_leave) for i in present]
         results = take_turns(calls)
@@ -237,10 +240,13 @@ def run_agents(
                 # Of those that have left nothing arrives any more.
                 _deliver(sent, i, names, inboxes, here if i in here else set())
             finished[i] = step.finished
+            settled[i] = step.settled
             if step.report is not None:
                 progress = True
                 if i in here:
                     pending[i].append(step.report)
+        if failures:  # everybody is asked anew
+            settled = [False] * len(parties)
         turn += 1
         while all(pending[i] for i in membership.present) and not stopping:
             last = [None] * len(parties)
@@ -260,6 +266,19 @@ def run_agents(
         last[i] = None
     converged = all(report.stopped for report in last if report is not None)
     return Outcome(last, converged, traffic, membership)
+
+
+def is_idle(settled: bool, arrived: list[Envelope]) -> bool:
+    """Whether an agent could do nothing in a turn: most of a large federation.
+
+    Parameters
+    ----------
+    settled : bool
+        Whether it has said so.
+    arrived : list of Envelope
+        For it, since.
+    """
+    return settled and not arrived
 
 
 def _deliver(

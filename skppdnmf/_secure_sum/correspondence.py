@@ -93,7 +93,7 @@ class Correspondence:
         """Take envelopes and go on as far as they allow, one iteration at most."""
         if self._settled and not envelopes:
             # Most turns of most agents of a large federation.
-            return Step([], None, self.finished)
+            return Step([], None, self.finished, True)
         self._settled = False
         self.address.admit(envelopes)
         arrived = [self._opened(envelope) for envelope in envelopes]
@@ -136,6 +136,7 @@ class Correspondence:
             [seal(j, message.kind, message.step, message) for j, message in outbox],
             report,
             self.finished,
+            self._settled,
         )
 
     def _go_on(
