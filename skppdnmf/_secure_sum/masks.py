@@ -76,7 +76,7 @@ class PairwiseMasks:
         self._place_keys: dict[int, bytes] = {}
         self._link_seeds: dict[int, bytes] = {}
         self._kept: dict[bytes, Any] = {}
-        self._placers: dict[int, Any] = {}
+        self._placers: dict[bytes, Any] = {}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(number={self.number}, pairs={len(self._seeds)})"
@@ -103,11 +103,11 @@ class PairwiseMasks:
         # below 2**-60 for a million rounds of a gigabyte each.
         streams = []
         for other in others:
-            placer = self._placers.get(other)
+            key = self._place_keys[other]
+            placer = self._placers.get(key)
             if placer is None:
-                key = self._place_keys[other]
                 placer = hashlib.blake2b(key=key, digest_size=BLOCK_BYTES)
-                self._placers[other] = placer
+                self._placers[key] = placer
             placer = placer.copy()  # which costs less than beginning with the key
             placer.update(round_and_told)
             streams.append(self._stream(self._seeds[other], placer.digest()))

@@ -213,9 +213,9 @@ def _first_masks(genuine):
     """Have an agent keep the keys of its first masks."""
     kept = {}
 
-    def make(number):
+    def make(number, *shared):
         if number not in kept:
-            kept[number] = genuine(number)
+            kept[number] = genuine(number, *shared)
         masks = copy(kept[number])
         masks._seeds, masks._link_seeds = {}, {}
         return masks
