@@ -374,7 +374,8 @@ class KeyStreams:
     def check(self):
         """Each stream by the two ends of one pair, and no word in two streams.
 
-        By one of them where they share a process, which leaves it to the other. Of a total that was sent to an agent that has dropped out, by one end.
+        By one of them where they share a process, which leaves it to the other; and of
+        a total that was sent to an agent that has dropped out.
         """
         ends, links = {}, {}
         for key, nonce, words in self.used:

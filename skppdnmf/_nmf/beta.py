@@ -295,6 +295,7 @@ class BetaSamples:
         l1: float = 0.0,
         l2: float = 0.0,
         with_below: bool = True,
+        filled: bool = True,
     ) -> Improved:
         """Do multiplicative updates of the right factor; return what H needs of it.
 
@@ -312,6 +313,9 @@ class BetaSamples:
             Weights of the penalties on each sample's right factor.
         with_below : bool, default=True
             Whether `below` is needed.
+        filled : bool, default=True
+            Whether missing entries count as if the model was right, under
+            Kullback-Leibler; else as zeros in `above`.
 
         Returns
         -------
@@ -337,7 +341,7 @@ class BetaSamples:
                 whole += weighted.sum(axis=0)[:, None]
             divergences[rows] = block.divergences(w, (Y, R, D))
         above, below = ratios.result(), None
-        if beta == 1 and self.mask is not None:
+        if beta == 1 and self.mask is not None and filled:
             above = above + whole - others.result()
         if with_below:
             below = H * (whole if beta == 1 else others.result())

@@ -180,9 +180,12 @@ class BetaAgent:
         above, below, objectives = [], [], []
         with_below = path.numbers.with_below
         self._divergences = np.zeros(path.n_starts)
+        # Missing entries count as zeros at first, so that a feature that nobody has
+        # observed gets zeros, for ever.
+        filled = path.iteration > 0
         for start, H in enumerate(path.point):
             W, one, other, divergences = samples.improve(
-                self._W[start], H, weights, steps, *penalty, with_below
+                self._W[start], H, weights, steps, *penalty, with_below, filled
             )
             self._W[start] = W
             above.append(one)

@@ -173,9 +173,14 @@ class BetaPath:
             total = above.sum(axis=2, keepdims=True)
             new = np.divide(above * sums, total, out=point.copy(), where=total > 0)
         else:
+            # Nobody has observed a feature of which there is nothing in the totals.
+            known = np.any(above, axis=1, keepdims=True)
+            known |= np.any(below, axis=1, keepdims=True)
             below = below + point * (self._left.l1 + self._left.l2 * point)
             ratio = np.divide(above, below, out=np.ones_like(above), where=below > 0)
             new = point * ratio ** exponent(settings.beta)
+            if settings.missing:
+                new = np.where(known, new, 0.0)
         new[:, : settings.n_fixed] = point[:, : settings.n_fixed]
         return new
 

@@ -122,6 +122,21 @@ def test_a_feature_that_some_agents_have_never_measured():
     assert_allclose(filled, whole, atol=0.02 * whole.max())
 
 
+@pytest.mark.parametrize("loss", ["kullback-leibler", "itakura-saito", 0.5, 1.5])
+@pytest.mark.parametrize("alpha_H", [0.0, 0.01])
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_so_it_does_under_any_divergence(loss, alpha_H, as_sparse):
+    _, X = low_rank(n=60, share=0.2)
+    X[:, 3] = NAN
+    given = {"beta_loss": loss, "alpha_H": alpha_H, "max_iter": 3}
+    if as_sparse:
+        X, given["sparse_missing"] = sparse.csr_array(np.nan_to_num(X)), True
+    fitted = model(**given).fit(X)
+    assert_array_equal(fitted.components_[:, 3], 0)
+    assert (np.delete(fitted.components_, 3, axis=1).sum(axis=1) > 0).all()
+    assert np.isfinite(fitted.transform(X)).all()
+
+
 @pytest.mark.parametrize("n_agents", [1, 4])
 def test_a_feature_that_nobody_has_observed_gets_zeros(n_agents):
     _, X = low_rank(share=0.2)
