@@ -29,6 +29,7 @@ from .exchange import SecureSum, Total
 from .left_factor import LeftPath, row_norms
 from .limbs import to_limbs
 from .points import SummedPoints
+from .side_by_side import SideBySide
 from .totals import (
     HEADROOM,
     ResidualTotals,
@@ -73,6 +74,8 @@ class SumAgent:
         Of an audit, which is told of the right factors behind each summand.
     share : callable, default=one_by_one
         As in `skppdnmf._protocol.Hooks`: blocks of samples go through it.
+    beside : SideBySide or None, default=None
+        With which agents of one process it sweeps over its right factors.
     """
 
     def __init__(
@@ -87,8 +90,13 @@ class SumAgent:
         compute: Callable[..., Any] = call,
         notes: Any = None,
         share: Callable[..., list[Any]] = one_by_one,
+        beside: SideBySide | None = None,
     ) -> None:
         self.number = number
+        self.n_solved = 0
+        self._beside = beside
+        if beside is not None:
+            beside.join(self)
         self.name = names[number]
         self._weights: Array | None = None
         if isinstance(X, WeightedSamples):
@@ -363,6 +371,7 @@ class SumAgent:
             return
         solve = partial(self._solve_rows, sweeps)
         solved = self._each(solve, range(len(self._parts)))
+        self.n_solved += 1
         squares = [block.squares for block in solved]
         beyond = self._beyond_bound(sum(squares[1:], squares[0]))
         if len(beyond):
@@ -376,20 +385,43 @@ class SumAgent:
         if self._notes is not None:
             self._notes.right_factors(path.point, self._extrapolated)
 
-    def _products(self, place: int) -> Array:
-        """Return the linear terms of a block's right factors."""
-        point, X = self.path.point, self._parts[place]
+    def next_sweeps(self, path: LeftPath) -> tuple[Array, Array] | None:
+        """Return what sweeps begin with at a point to which the agent has yet to come.
+
+        Parameters
+        ----------
+        path : LeftPath
+            The point.
+
+        Returns
+        -------
+        products, start : ndarray of shape (S, K, n_i)
+            Linear terms and right factors; or None, where these are not known yet, or
+            not all samples are one block.
+        """
+        ready = len(self._parts) == 1 and self._mask is None and self.n_solved > 0
+        same = path.divisors is None and path.n_starts == len(self._extrapolated)
+        if not ready or not same or not path.iteration:
+            return None
+        return self._products(0, path), self._extrapolated
+
+    def _products(self, place: int, path: LeftPath) -> Array:
+        """Return the linear terms of a block's right factors at a point."""
+        point, X = path.point, self._parts[place]
         flat = point.reshape(-1, point.shape[-1]) * self._sample_unit
         products = _right_products(X, flat).reshape(*point.shape[:2], X.shape[0])
-        products -= self.path.right.l1
+        products -= path.right.l1
         return products
 
     def _solve_rows(self, sweeps: int, place: int) -> _Solved:
         """Solve the right factors of a block of samples."""
         path, rows = self.path, self._rows[place]
-        products = self._products(place)
-        start = self._extrapolated[:, :, rows].copy()
-        W = hals(path.gram, products, start, sweeps)
+        W = None
+        if self._beside is not None and len(self._parts) == 1:
+            W = self._beside.take(self, path, sweeps)
+        if W is None:
+            start = self._extrapolated[:, :, rows].copy()
+            W = hals(path.gram, self._products(place, path), start, sweeps)
         extrapolated = W
         if path.weights.any():
             step = W - self._W[:, :, rows]
@@ -421,7 +453,7 @@ class SumAgent:
 
     def _scales(self, beyond: NDArray[np.intp]) -> dict[int, float]:
         """Return for these starts by how much their right factors are too large."""
-        terms = [self._products(place) for place in range(len(self._parts))]
+        terms = [self._products(place, self.path) for place in range(len(self._parts))]
         products = np.concatenate(terms, axis=2)
         return {
             int(s): _best_scale(

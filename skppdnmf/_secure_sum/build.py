@@ -24,6 +24,7 @@ from .noisy_agent import NoisyAgent
 from .noisy_path import NoisyPath
 from .pairs import SharedPairs
 from .settings import NoiseSettings, PathSettings
+from .side_by_side import SideBySide
 from .totals import Memory
 from .tree import SpanningTrees
 
@@ -43,7 +44,7 @@ def make_sum_agents(
     credentials: Callable[[int], Credentials | None] = nobody,
     memory: Memory | None = None,
     share: Callable[..., list[Any]] = one_by_one,
-    pairs: SharedPairs | None = None,
+    together: bool = False,
 ) -> list[Agent]:
     """Make one agent for each part of the data.
 
@@ -77,8 +78,8 @@ def make_sum_agents(
         Totals of earlier samples.
     share : callable, default=one_by_one
         As in `skppdnmf._protocol.Hooks`.
-    pairs : SharedPairs or None, default=None
-        Where agents of one process leave each other what both would derive.
+    together : bool, default=False
+        As in `skppdnmf._protocol.Hooks`.
 
     Returns
     -------
@@ -92,7 +93,9 @@ def make_sum_agents(
     OverflowError
         If a total could wrap.
     """
-    Party: Any = partial(SumAgent, share=share)
+    pairs = SharedPairs() if together else None
+    beside = SideBySide() if together and len(parts) > 1 else None
+    Party: Any = partial(SumAgent, share=share, beside=beside)
     path: Any
     if isinstance(settings, NoiseSettings):
         Party, path = NoisyAgent, NoisyPath(starts[0], settings)

@@ -21,7 +21,6 @@ from .cost import count_bytes, count_bytes_of
 from .key_graph import check_key_degree
 from .messages import PROTOCOL_CODE
 from .noisy_totals import NoisyTotals, count_totals
-from .pairs import SharedPairs
 from .privacy import privacy_messages
 from .settings import (
     NoiseSettings,
@@ -133,7 +132,7 @@ class SecureSumProtocol:
                     hooks.credentials,
                     setting.memory,
                     hooks.share,
-                    SharedPairs() if hooks.together else None,
+                    hooks.together,
                 )
             )
 
