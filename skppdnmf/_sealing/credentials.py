@@ -11,7 +11,7 @@ from .._agent import RUN_ID_BYTES
 from ..exceptions import ForgedMessageError
 from .facts import Facts
 from .identity import SIGNATURE_BYTES, Identity, Roster, verify_signature
-from .transcript import Transcript
+from .transcript import SharedHashes, Transcript
 
 # Version of all that is signed, sealed or derived in this room.
 SEALING_VERSION = 1
@@ -59,6 +59,8 @@ class Credentials:
         The run's public facts; the roster and the version of the seals are added.
     verified : Verified or None, default=None
         What agents of one process share.
+    hashes : SharedHashes or None, default=None
+        Likewise, for their transcripts.
 
     Attributes
     ----------
@@ -90,6 +92,7 @@ class Credentials:
         run: bytes,
         facts: Mapping[str, Any],
         verified: Verified | None = None,
+        hashes: SharedHashes | None = None,
     ) -> None:
         if len(run) != RUN_ID_BYTES:
             raise ValueError(f"run has {len(run)} bytes, expected {RUN_ID_BYTES}")
@@ -104,6 +107,7 @@ class Credentials:
             raise ValueError(f"facts {taken} are added by the credentials themselves")
         self.facts = Facts({**facts, **known})
         self._verified = Verified() if verified is None else verified
+        self._hashes = hashes
         self._beginnings: dict[bytes, bytes] = {}  # of what is signed, by purpose
 
     def of(self, identity: Identity, number: int) -> Credentials:
@@ -182,9 +186,8 @@ class Credentials:
     def transcript(self, members: Iterable[int] | None = None) -> Transcript:
         """Return the transcript of the run before anything has been told."""
         everybody: Iterable[int] = range(len(self.roster))
-        return Transcript(
-            self.run, self.facts.digest, everybody if members is None else members
-        )
+        members = everybody if members is None else members
+        return Transcript(self.run, self.facts.digest, members, self._hashes)
 
     def _statement(
         self, number: int, purpose: bytes, fields: Sequence[bytes], facts: Facts
@@ -244,7 +247,9 @@ class LocalCredentials:
                     for name, one in zip(self._names, identities, strict=True)
                 }
             )
-            first = Credentials(identities[0], roster, self._run, self._facts)
+            first = Credentials(
+                identities[0], roster, self._run, self._facts, hashes=SharedHashes()
+            )
             self._made = [first.of(one, i) for i, one in enumerate(identities)]
         return self._made[number]
 

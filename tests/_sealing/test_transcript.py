@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skppdnmf._sealing.transcript import Position, Transcript
+from skppdnmf._sealing.transcript import Position, SharedHashes, Transcript
 
 news = st.lists(
     st.tuples(st.just("tell"), st.binary(max_size=4))
@@ -63,3 +63,24 @@ def test_arrays_are_told_as_their_bytes():
     assert (
         told([("tell", words)]).digest() == told([("tell", words.tobytes())]).digest()
     )
+
+
+@pytest.mark.parametrize("n_words", [0, 5, 5000])
+def test_agents_of_one_process_hash_a_total_once_and_a_changed_one_anew(n_words):
+    shared = SharedHashes()
+    totals = [np.arange(n_words, dtype="<u8") for _ in range(3)]
+    if n_words:
+        totals[1][-1] ^= np.uint64(1)
+    for order in ([0, 0, 1, 0], [0, 1, 1, 2], [1, 0]):
+        apart, together = (
+            [Transcript(bytes(16), b"facts", range(3), one) for _ in order]
+            for one in (None, shared)
+        )
+        for _ in range(2):
+            for place, which in enumerate(order):
+                apart[place].tell(totals[which])
+                given = totals[which].copy()
+                together[place].tell(given)
+                given[:] = 7  # what is done to it afterwards is nothing to the others
+        for one, other in zip(apart, together, strict=True):
+            assert one.digest() == other.digest()
