@@ -9,7 +9,6 @@ and begin anew, with other summands.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence, Set
-from dataclasses import replace
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -450,7 +449,7 @@ class SecureSum:
         if message.kind in _TOTALS and len(message.words):
             number = _message_number(message)
             words = self._links.reveal(message.words, sender, number)
-            message = replace(message, words=words)
+            message = message.with_words(words)
         if message.kind != up:
             self._end(message)
             return
@@ -627,7 +626,7 @@ class SecureSum:
             return message
         number = _message_number(message)
         words = self._links.hide(message.words, receiver, number)
-        return replace(message, words=words)
+        return message.with_words(words)
 
     def _agree(self, keys: dict[int, bytes]) -> None:
         """Agree on seeds with those with whom the key graph says so."""

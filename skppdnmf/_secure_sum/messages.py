@@ -82,6 +82,12 @@ class SumMessage:
     last: bool = False
     signed: dict[int, bytes] = field(default_factory=dict)
 
+    def with_words(self, words: NDArray[np.uint64]) -> SumMessage:
+        """Return the message with other words."""
+        return SumMessage(
+            self.kind, self.epoch, self.step, words, self.keys, self.last, self.signed
+        )
+
     @property
     def n_bytes(self) -> int:
         """Bytes that the message takes in an envelope."""
