@@ -77,6 +77,8 @@ def solve_nnls(
     array([[0.25, 0.75]])
     """
     H = np.asarray(H, dtype=np.float64)
+    if sparse.issparse(X):
+        X = X.tocsr()  # not every format has rows
     # Unit rows make the tolerances independent of the scale of each component.
     largest = np.abs(H).max(axis=1, initial=0.0)
     scaled = H / np.where(largest > 0, largest, 1.0)[:, None]
