@@ -78,7 +78,7 @@ def solve_nnls(
     """
     H = np.asarray(H, dtype=np.float64)
     if sparse.issparse(X):
-        X = X.tocsr()  # not every format has rows
+        X = sparse.csr_array(X)  # not every format has rows
     # Unit rows make the tolerances independent of the scale of each component.
     largest = np.abs(H).max(axis=1, initial=0.0)
     scaled = H / np.where(largest > 0, largest, 1.0)[:, None]
