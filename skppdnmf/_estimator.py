@@ -37,7 +37,7 @@ from ._data.partition import (
 from ._data.shapes import align, warn_of_labels_as_target
 from ._data.weights import check_weights, scale_rows
 from ._federation.helpers import Helpers
-from ._fit.advice import advice
+from ._fit.advice import advice, unfinished
 from ._fit.budget import PrivacyBudget
 from ._fit.callbacks import CallbackSupportMixin, FitCallbacks
 from ._fit.history import fitted_attributes
@@ -220,7 +220,9 @@ class PrivateDistributedNMF(
         An agent stops when, relative to the norm of its left factor, neither its
         change nor its distance to the neighbours exceeds this. Under "secure-sum"
         all stop when twice in a row the objective falls by at most this fraction.
-        0 turns that off.
+        0 turns that off. A fit that goes on to `max_iter` warns if it is not settled:
+        if the squared error has just fallen by more than `tol` of ``||X||^2``, or the
+        squared distance of the copies is more than `tol` of ``||H||^2``.
     epsilon : float or None, default=None
         With it a fit under "secure-sum" is (epsilon, `delta`)-differentially private
         with regard to one sample more or less, for all that see its totals, all of
@@ -720,6 +722,7 @@ class PrivateDistributedNMF(
             and not outcome.converged
             and self.tol > 0
             and self.n_iter_ == self.max_iter
+            and (unfinished(self) or protocol.advice(plain))
         ):
             warn_user(
                 f"{type(self).__name__} did not reach tol={self.tol:g} within "

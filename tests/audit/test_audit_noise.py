@@ -141,7 +141,7 @@ def test_attributes_and_pools_under_noise():
 @pytest.mark.journey
 def test_a_report_on_noisy_totals():
     X = np.vstack([OWN, MEMBERS])
-    given = {"max_rounds": 5, "max_samples": 1, "max_seconds": 6.0}
+    given = {"max_rounds": 5, "max_samples": 1, "max_seconds": 60.0}
     report = audit_report(model(partition=3), X, references=KNOWN, **given)
     found = report.leakages["secure-sum"]
     for attack in ("membership, of a list", "membership, single"):
