@@ -1,26 +1,23 @@
-"""Accuracy and speed of the consensus protocol against scikit-learn's NMF.
+"""Accuracy of the consensus protocol against scikit-learn's NMF.
 
 Prints, for many kinds of data and for 100, 300 and 900 exchanges, the error with the
 shared components over that of the same start run to convergence by one agent, and the
 consensus error; where NMF itself needs thousands of iterations, over the median error
-of scikit-learn's. Then the published update with the paper's parameters, (where the
-file is at hand) the CBCL faces, and the time of the paper's first experiment.
+of scikit-learn's. Then the published update with the paper's parameters.
 
 Run it from the project's root: ``python benchmarks/bench_accuracy.py [--quick]``.
 """
 
 import argparse
-import time
 import warnings
 
 import numpy as np
-from _reference import CBCL
 from joblib import Parallel, delayed
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
-from skppdnmf import PrivateDistributedNMF, load_cbcl, make_paper_synthetic
+from skppdnmf import PrivateDistributedNMF, make_paper_synthetic
 
 PUBLISHED = {
     "update": "published",
@@ -164,53 +161,6 @@ def published(n_seeds):
         print(f"{seed:4} {local:12.4f} {shared:13.4f} {model.consensus_error_:10.4f}")
 
 
-def cbcl(n_seeds):
-    """Faces, 49 components, against scikit-learn in the same run."""
-    print()
-    if not CBCL.is_file():
-        print("CBCL: no file at hand, left out")
-        return
-    X = load_cbcl(CBCL)
-    seconds, errors, consensus = [], [], []
-    for seed in range(n_seeds):  # by turns, as machines are shared
-        started = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            pooled = NMF(49, max_iter=200, random_state=seed).fit(X)
-        middle = time.perf_counter()
-        model = simulated(49, partition=10, random_state=seed).fit(X)
-        seconds.append((time.perf_counter() - middle, middle - started))
-        errors.append(model.reconstruction_err_ / pooled.reconstruction_err_)
-        consensus.append(model.consensus_error_)
-    own, pooled_seconds = np.median(seconds, axis=0)
-    ratios = [ours / theirs for ours, theirs in seconds]
-    print(
-        f"CBCL, K=49, {model.n_exchanges_} exchanges, {n_seeds} seeds by turns: "
-        f"{np.median(ratios):.2f} times the wall time of NMF(49, max_iter=200) "
-        f"({min(ratios):.2f} to {max(ratios):.2f}; {own:.1f} s against "
-        f"{pooled_seconds:.1f} s),\n{np.median(errors):.4f} times its error (worst "
-        f"{max(errors):.4f}), consensus error {np.median(consensus):.4f}"
-    )
-
-
-def _trial(seed):
-    """One trial of the paper's first experiment."""
-    X, agents, *_ = make_paper_synthetic(random_state=seed)
-    model = simulated(5, random_state=seed, **PUBLISHED).fit(X, agents=agents)
-    return model.n_exchanges_
-
-
-def trials(n_trials):
-    """Time the paper's first experiment on two cores."""
-    started = time.perf_counter()
-    exchanges = sum(Parallel(n_jobs=2)(delayed(_trial)(k) for k in range(n_trials)))
-    seconds = time.perf_counter() - started
-    print(
-        f"\n{n_trials} trials of the paper's first experiment ({exchanges:,} exchanges)"
-        f" on two cores: {seconds:.0f} s"
-    )
-
-
 def main():
     """Run all parts."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
@@ -230,8 +180,6 @@ def main():
     accuracy(SLOW_KINDS, n_seeds, slow=True)
     print()
     published(1 if quick else 5)
-    cbcl(1 if quick else 7)
-    trials(4 if quick else 100)
 
 
 if __name__ == "__main__":
