@@ -1,4 +1,4 @@
-"""Default fits of ordinary data end without a warning; those that are cut short warn."""
+"""Default fits of ordinary data do not warn; those that are cut short do."""
 
 import warnings
 
